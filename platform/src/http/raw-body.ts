@@ -30,3 +30,16 @@ export function withRawBody(app: App, routes: (app: App) => void): void {
     done();
   });
 }
+
+/**
+ * Adds routes whose bodies are the bytes that came, of whatever type: providers sign what they post,
+ * and each posts in a form of its own. An empty body is undefined.
+ */
+export function withBytes(app: App, routes: (app: App) => void): void {
+  void app.register((scope, _options, done) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body: Buffer, parsed) => parsed(null, body));
+    routes(scope);
+    done();
+  });
+}

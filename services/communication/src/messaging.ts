@@ -1,6 +1,8 @@
 import type { RateLimiter } from '@rollcall/platform/limits/rate-limiter.ts';
 import { type AddressRule, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
+import { createDueWork } from '@rollcall/platform/postgres/due-work.ts';
+import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/service.ts';
@@ -8,18 +10,24 @@ import type { CommunicationConfig } from './config.ts';
 import type { AcceptanceDeps } from './domain/acceptance.ts';
 import type { DeliveryDeps } from './domain/delivery.ts';
 import { defaultRetryPolicy } from './domain/dispatch.ts';
+import { applyReport } from './domain/reports.ts';
 import { messageSubgraph } from './graphql/resolvers.ts';
 import { createDeliveryMetrics } from './message-metrics.ts';
 import { createOutlets, type Outlets } from './providers/outlets.ts';
 import { readProviders } from './providers/providers-file.ts';
 import { messageRoutes } from './routes/messages.ts';
+import { notificationRoutes } from './routes/notifications.ts';
 import { createSendLimits } from './routes/send-limits.ts';
 import { sendingRoutes } from './routes/sending.ts';
 import { createMessageTable } from './store/messages.ts';
+import { createReportedMessages } from './store/reported-messages.ts';
+import { createReportTable } from './store/reports.ts';
+import { createRetention } from './store/retention.ts';
 import { createSendingTable } from './store/sending.ts';
 import { createSenders } from './workers/sender.ts';
 
 const CONNECT_TIMEOUT_MS = 3000;
+const REPORTS_AT_A_TIME = 10;
 
 /** What messages need of templates, recipients and limits. */
 export interface MessagingDeps extends Pick<AcceptanceDeps, 'findTemplate' | 'suppressions' | 'deviceOf'> {
@@ -67,24 +75,33 @@ export async function createMessaging(
     idempotency,
     countSend: createSendLimits(deps.limiter),
   };
+  const reporting = createReporting(ground, deps, outlets);
   return {
     subgraph: await messageSubgraph(sendingDeps),
-    routes: [sendingRoutes(sendingDeps), messageRoutes({ store, wake, idempotency, health: () => outlets.health() })],
-    actors: [{ name: 'providers', start: async () => {}, stop: () => outlets.close() }, ...senders.values()],
+    routes: [
+      sendingRoutes(sendingDeps),
+      messageRoutes({ store, wake, idempotency, health: () => outlets.health() }),
+      ...reporting.routes,
+    ],
+    actors: [
+      { name: 'providers', start: async () => {}, stop: () => outlets.close() },
+      ...senders.values(),
+      ...reporting.actors,
+      ...prunersOf(ground),
+    ],
   };
 }
 
 /** Providers are called where the settings allow it alone. */
 async function outletsOf({ config, clock }: ServiceGround<CommunicationConfig>): Promise<Outlets> {
-  const { providersFile, providerAddresses: addresses, publicUrl } = config;
+  const { providersFile, providerAddresses: addresses } = config;
   const mayConnect: AddressRule = addressRules[addresses];
   const dispatcher = createGuardedAgent({ mayConnect, connectTimeoutMs: CONNECT_TIMEOUT_MS, keepAlive: false });
-  const notificationsUrl = (name: string) => `${publicUrl}/api/v1/communication/notifications/${name}`;
   const outlets = createOutlets(await readProviders(providersFile, { addresses }), {
     dispatcher,
     mayConnect,
     clock,
-    notificationsUrl,
+    notificationsUrl: notificationsUrlOf(config),
   });
   return {
     ...outlets,
@@ -92,4 +109,38 @@ async function outletsOf({ config, clock }: ServiceGround<CommunicationConfig>):
       await Promise.all([outlets.close(), dispatcher.close()]);
     },
   };
+}
+
+/** What takes the reports of providers, and works on them. */
+function createReporting(
+  { config, pool, vault, recordEvents, clock, log }: ServiceGround<CommunicationConfig>,
+  { suppressions }: Pick<MessagingDeps, 'suppressions'>,
+  outlets: Outlets,
+): Pick<Messaging, 'routes' | 'actors'> {
+  const store = createReportTable({ pool, vault });
+  const messages = createReportedMessages({ pool, vault, recordEvents });
+  const work = createDueWork({
+    name: 'reports',
+    take: (limit) => store.take(limit),
+    work: (due) => applyReport({ store, messages, suppressions, clock }, due),
+    concurrency: REPORTS_AT_A_TIME,
+    log,
+  });
+  const routes = notificationRoutes({
+    store,
+    read: (name, notification) => outlets.find(name)?.readNotification(notification),
+    notificationsUrl: notificationsUrlOf(config),
+    wake: () => work.wake(),
+  });
+  return { routes: [routes], actors: [work] };
+}
+
+/** Through the gateway, where providers know it. */
+function notificationsUrlOf({ publicUrl }: CommunicationConfig): (provider: string) => string {
+  return (provider) => `${publicUrl}/api/v1/communication/notifications/${provider}`;
+}
+
+function prunersOf({ config, pool, log }: ServiceGround<CommunicationConfig>): readonly Actor[] {
+  const retention = createRetention({ pool, ...config });
+  return Object.entries(retention).map(([name, prune]) => createPruner({ name, prune, log }));
 }

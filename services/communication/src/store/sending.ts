@@ -93,8 +93,11 @@ export function createSendingTable({ pool, vault, recordEvents }: SendingTableDe
       inTransaction(pool(), async (client) => {
         const { from, to } = attemptMoves[event];
         await client.query(
-          `UPDATE attempts SET state = $3, reason = $4, provider_id = coalesce($5, provider_id), ended_at = now()
-           WHERE message_id = $1 AND number = $2 AND state = ANY($6)`,
+          // A report may have ended it before the answer came, which has the provider's id.
+          `UPDATE attempts SET provider_id = coalesce($5, provider_id), ended_at = coalesce(ended_at, now()),
+             state = CASE WHEN state = ANY($6) THEN $3 ELSE state END,
+             reason = CASE WHEN state = ANY($6) THEN $4 ELSE reason END
+           WHERE message_id = $1 AND number = $2`,
           [id, number, to, reason, providerId, from],
         );
         // A call that was accepted proves that the message is sent, whatever was begun after it.

@@ -10,7 +10,7 @@ let other: Caller;
 
 beforeAll(async () => {
   // As in production: the internet alone.
-  world = stack.use(await startEventWorld('public'));
+  world = stack.use(await startEventWorld({ ROLLCALL_WEBHOOK_ADDRESSES: 'public' }));
   [shop, other] = await Promise.all([world.callerOf('shop'), world.callerOf('other')]);
 });
 

@@ -30,7 +30,8 @@ interface Hook {
   readonly secret: string;
 }
 
-export async function startEventWorld(addresses = 'any'): Promise<EventWorld> {
+/** @param settings more of payment. */
+export async function startEventWorld(settings: Readonly<Record<string, string>> = {}): Promise<EventWorld> {
   await using stack = new AsyncDisposableStack();
   const { url } = stack.use(await createDatabase());
   const key = randomBytes(32);
@@ -38,7 +39,7 @@ export async function startEventWorld(addresses = 'any'): Promise<EventWorld> {
     await startBilling({
       databaseUrl: url,
       files: { ROLLCALL_VAULT_KEYS_FILE: { keys: [{ id: 'one', key: key.toString('base64') }] } },
-      settings: { ROLLCALL_WEBHOOK_ADDRESSES: addresses },
+      settings: { ROLLCALL_WEBHOOK_ADDRESSES: 'any', ...settings },
     }),
   );
   const pool = createPool({ url, schema: 'payment', maxConnections: 4, log: createLogger('test', 'silent') });

@@ -1,4 +1,4 @@
-import type { Registry } from 'prom-client';
+import { Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../clock.ts';
 import type { Area } from '../http/operations/operation.ts';
 import type { AllowedAddresses } from '../outbound/address-rules.ts';
@@ -55,6 +55,14 @@ export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
   const reader = createEventReader(pool, vault);
   const followers = createFollowers();
   const streams = createSubjectStreams();
+  void new Gauge({
+    name: 'rollcall_event_streams',
+    help: 'Open streams of events at this replica.',
+    registers: [metrics],
+    collect() {
+      this.set(streams.size);
+    },
+  });
   let reached: bigint | undefined;
 
   async function onPosition(position: bigint): Promise<void> {

@@ -18,6 +18,7 @@ import { createGrpcProxy } from './doors/grpc/proxy.ts';
 import { grpcTargets } from './doors/grpc/targets.ts';
 import { requestOrigin } from './doors/request-origin.ts';
 import { createRestProxy } from './doors/rest/rest.ts';
+import { subjectChannels } from './doors/websocket/channels/subject-channels.ts';
 import { createWebSockets } from './doors/websocket/websockets.ts';
 import { createIdentity, type GatewayIdentity } from './identity/identity.ts';
 import { endpointsBy } from './upstream/discovery/endpoints.ts';
@@ -25,6 +26,7 @@ import { createTargets } from './upstream/discovery/targets.ts';
 import { createDispatchers } from './upstream/dispatchers.ts';
 import { createRouteTable } from './upstream/routing/routes-file.ts';
 import { shownPath } from './upstream/routing/secret-paths.ts';
+import { openServiceEvents } from './upstream/service-events.ts';
 
 /** By monitoring, all the time. */
 const POLLED_ROUTES = ['/api/health', '/api/metrics'];
@@ -160,6 +162,14 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
       clock,
       log,
       metrics,
+      sources: subjectChannels({
+        open: openServiceEvents({
+          targets: upstream.targets,
+          dispatchers: upstream.dispatchers,
+          identity: identity.backend,
+        }),
+        log,
+      }),
     }),
     grpc: createGrpcProxy({
       host: config.host,

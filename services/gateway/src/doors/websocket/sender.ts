@@ -19,6 +19,8 @@ export interface Sender {
   send(frame: Frame): void;
   /** As {@link SendQueue.keepBacklog}. */
   sendBacklog(frames: readonly Frame[]): () => void;
+  /** Resolves once all is with the system, but for a little, or the sender has stopped. */
+  ready(): Promise<void>;
   /** What the peer has read, and whether more waits for it. */
   intake(): Intake;
   /** Forgets what waits. Nothing that is given to it afterwards is sent. */
@@ -30,6 +32,7 @@ export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sen
   /** Frames that the system has accepted for the peer, which it does only as the peer reads. */
   let sentFrames = 0;
   let isStopped = false;
+  let waiting: PromiseWithResolvers<void> | undefined;
 
   function transmit(frame: Frame): void {
     socket.send(frame, { binary: false }, onSent);
@@ -43,11 +46,18 @@ export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sen
   function pump(): void {
     if (isStopped || queue.isEmpty()) return;
     for (const frame of queue.next(socket.bufferedAmount)) transmit(frame);
+    if (queue.isEmpty()) tellWaiting();
+  }
+
+  function tellWaiting(): void {
+    waiting?.resolve();
+    waiting = undefined;
   }
 
   function stop(): void {
     isStopped = true;
     queue.clear();
+    tellWaiting();
   }
 
   return {
@@ -64,6 +74,11 @@ export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sen
       const forget = queue.keepBacklog(frames);
       pump();
       return forget;
+    },
+    ready() {
+      if (isStopped || queue.isEmpty()) return Promise.resolve();
+      waiting ??= Promise.withResolvers();
+      return waiting.promise;
     },
     intake: () => ({ sentFrames, isWaiting: !queue.isEmpty() || socket.bufferedAmount > 0 }),
     stop,

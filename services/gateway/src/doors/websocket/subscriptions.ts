@@ -65,6 +65,7 @@ export function createSubscriptions({ caller, sources, sender, stats }: Subscrip
             count(1);
             sender.send(frame);
           },
+          ready: () => sender.ready(),
         },
       );
       active.set(channel, () => {

@@ -15,11 +15,13 @@ export interface Opening {
   readonly frames: readonly Frame[];
 }
 
-/** Gets what happens in a channel. Both are called synchronously and must not throw. */
+/** Gets what happens in a channel. `begin` and `next` are called synchronously and must not throw. */
 export interface Subscriber {
-  /** Once, before any event: at once, or as soon as the source knows what there is. */
+  /** Once, before any event: at once, or as soon as the source knows what there is. Again where it has to begin anew. */
   begin(opening: Opening): void;
   next(frame: Frame): void;
+  /** Resolves once nothing waits for the peer to read: for a source that can wait, whose peers are never too slow. */
+  ready(): Promise<void>;
 }
 
 export interface Subscription {

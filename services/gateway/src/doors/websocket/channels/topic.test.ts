@@ -41,6 +41,7 @@ function listen(topic: Topic<Item, 'removed'>, channel = 'all', cursor?: string)
         frames.push(...opening.frames);
       },
       next: (frame) => frames.push(frame),
+      ready: () => Promise.resolve(),
     },
   );
   return { resets, stop, told: () => told(frames.splice(0)), take: () => frames.splice(0) };

@@ -142,6 +142,12 @@ export interface MessageProvider<Message extends OutgoingMessage = OutgoingMessa
   /** What became of a message whose outcome is unknown. */
   lookUp?(message: Message, signal: AbortSignal): Promise<SendOutcome>;
   readNotification?(notification: ProviderNotification): NotificationReading;
+  /**
+   * Begins to hand on what the provider says over connections of its own.
+   *
+   * @param keep rejects where the provider is to say it again.
+   */
+  onReports?(keep: (reports: readonly ProviderReport[]) => Promise<void>): void;
   /** Ends its connections. */
   close(): Promise<void>;
 }

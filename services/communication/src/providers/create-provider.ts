@@ -8,6 +8,7 @@ import { createClickatell } from './clickatell.ts';
 import { createFcm } from './fcm.ts';
 import type { ProviderSettings } from './provider-settings.ts';
 import { createSendGrid } from './sendgrid.ts';
+import { createSmpp } from './smpp.ts';
 import { createSmtp, type SmtpSettings } from './smtp.ts';
 import { createTwilio } from './twilio.ts';
 import { createWebPush } from './webpush.ts';
@@ -40,6 +41,8 @@ export function createProvider(settings: ProviderSettings, deps: ProviderDeps): 
       return createBulkSms({ ...settings, baseUrl: new URL(settings.baseUrl), timeoutMs }, deps);
     case 'clickatell':
       return createClickatell({ ...settings, baseUrl: new URL(settings.baseUrl), timeoutMs }, deps);
+    case 'smpp':
+      return createSmpp({ ...settings, timeoutMs });
     case 'fcm': {
       const { projectId, clientEmail, privateKey, tokenUri, baseUrl } = settings;
       const account = { clientEmail, privateKey, tokenUri };

@@ -89,6 +89,20 @@ export const providerSchemas = {
     },
     strict,
   ),
+  smpp: Type.Object(
+    {
+      ...common,
+      kind: Type.Literal('smpp'),
+      host: text,
+      port: Type.Integer({ minimum: 1, maximum: 65_535, default: 2775 }),
+      tls: Type.Boolean({ default: false }),
+      systemId: Type.String({ minLength: 1, maxLength: 15 }),
+      password: Type.String({ maxLength: 8 }),
+      sender: Type.String({ pattern: '^[+A-Za-z0-9 ._-]{1,20}$' }),
+      receiptIds: Type.Enum(['same', 'decimal'], { default: 'same' }),
+    },
+    strict,
+  ),
   fcm: Type.Object(
     {
       ...common,
@@ -131,6 +145,6 @@ export type ProviderSettings = { [Kind in ProviderKind]: Static<(typeof provider
 /** Which kinds a channel may have. */
 export const kindsOf = {
   email: ['smtp', 'sendgrid'],
-  sms: ['twilio', 'bulksms', 'clickatell'],
+  sms: ['twilio', 'bulksms', 'clickatell', 'smpp'],
   push: ['fcm', 'apns', 'webpush'],
 } as const satisfies Readonly<Record<string, readonly ProviderKind[]>>;

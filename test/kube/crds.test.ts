@@ -346,6 +346,10 @@ describe('kubectl', () => {
         currentVersion: '1.2.3',
         health: { status: 'healthy', reportedAt: minutesAgo },
         check: { status: 'Failing', since: minutesAgo, message: 'it answered 503' },
+        conditions: [
+          { type: 'Ready', status: 'True', reason: 'Static', message: 'm', lastTransitionTime: minutesAgo },
+          { type: 'Healthy', status: 'False', reason: 'CheckFails', message: 'm', lastTransitionTime: minutesAgo },
+        ],
       },
     });
   });
@@ -357,9 +361,10 @@ describe('kubectl', () => {
   test.each([
     {
       shortName: 'sreg',
-      headings: 'NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|CHECK|SINCE|VERSION|ZONE|WEIGHT|CAPABILITIES|SOURCE|TTL|AGE',
+      headings:
+        'NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|CHECK|SINCE|VERSION|HEALTHY|ZONE|WEIGHT|CAPABILITIES|SOURCE|TTL|AGE',
       cells:
-        /^shop\|shop\|\|http:\/\/shop:8080\|Registered\|healthy\|Failing\|5m\d*s?\|1.2.3\|eu-1\|50\|\["rest","grpc"\]\|Manifest\|60\|\d+s$/,
+        /^shop\|shop\|\|http:\/\/shop:8080\|Registered\|healthy\|Failing\|5m\d*s?\|1.2.3\|False\|eu-1\|50\|\["rest","grpc"\]\|Manifest\|60\|\d+s$/,
     },
     {
       shortName: 'dj',

@@ -1,3 +1,4 @@
+import { labels } from '@rollcall/crds/kinds.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
@@ -74,6 +75,23 @@ describe.concurrent('expiry', () => {
     await sleep(1000);
     const { status } = await world.registrations.get('static');
     expect(status).toMatchObject({ phase: 'Registered', conditions: [{ status: 'True', reason: 'Static' }] });
+  });
+
+  test('a registration that somebody declares is found by the name of its service', async (context) => {
+    const world = await createWorld(context);
+    await startOperator(world);
+    await register(world, 'declared', { source: 'Manifest' });
+    await until('it has the label', async () => {
+      const { metadata } = await world.registrations.get('declared');
+      return metadata.labels?.[labels.service] === 'declared';
+    });
+    expect((await world.registrations.get('declared')).status).toMatchObject({ phase: 'Registered' });
+    // Somebody takes it off, as an older manifest does that is applied anew.
+    await world.registrations.patch('declared', { metadata: { labels: null } });
+    await until('it has the label again', async () => {
+      const { metadata } = await world.registrations.get('declared');
+      return metadata.labels?.[labels.service] === 'declared';
+    });
   });
 
   test('an Expired registration is deleted after the retention', async (context) => {

@@ -25,6 +25,7 @@ function registration({ spec, status, metadata }: Overrides = {}): ServiceRegist
       resourceVersion: '7',
       generation: 1,
       creationTimestamp: '2026-11-20T11:00:00Z',
+      labels: { 'rollcall.dev/service': 'shop' },
       ...metadata,
     },
     spec: { serviceName: 'shop', url: 'http://shop', capabilities: ['rest'], source: 'API', ttlSeconds: 60, ...spec },
@@ -98,6 +99,32 @@ describe('the registration of an endpoint', () => {
     const [change] = plan({ registration: failing(), liveness: byEndpoint(undefined), check }).changes;
     expect(change).toMatchObject({ action: 'status', status: { check } });
     expect(settledStatus(byEndpoint(undefined))).not.toHaveProperty('check');
+  });
+});
+
+/** What is changed of a registration whose status is settled. */
+function changesOf(serviceName: string, labels: Record<string, string> = {}): readonly Change[] {
+  const of = (status?: ServiceRegistration['status']) =>
+    registration({ spec: { serviceName }, metadata: { labels }, status });
+  return plan({ registration: of(settledStatus(heartbeats(NOW_MS + 10_000), of())) }).changes;
+}
+
+describe('the label by which a registration is found', () => {
+  test('is added where it is missing, once the status is written', () => {
+    const patch = { metadata: { labels: { 'rollcall.dev/service': 'shop' } } };
+    expect(changesOf('shop')).toMatchObject([{ action: 'patch', object: { metadata: { uid: 'uid-1' } }, patch }]);
+    expect(actions(plan({ registration: registration({ metadata: { labels: {} } }) }).changes)).toEqual([
+      'status ServiceRegistration',
+      'event Registered',
+    ]);
+  });
+
+  test.each([
+    ['it is there', 'shop', { 'rollcall.dev/service': 'shop' }],
+    ['somebody has set another', 'shop', { 'rollcall.dev/service': 'other' }],
+    ['the name can be no label', 'größe', {}],
+  ])('is left alone where %s', (_what, serviceName, labels) => {
+    expect(changesOf(serviceName, labels)).toEqual([]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import { isLabelValue, labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { HealthCheckStatus, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
@@ -136,9 +136,18 @@ function planRegistered(snapshot: RegistrationSnapshot): Change[] {
       ...(healthy === undefined ? [] : [{ ...healthy, since: now.toISOString() }]),
     ],
   });
-  if (isSameStatus(registration, status)) return [];
+  // A change at a time: the second would be of an object that is not as it was observed any more.
+  if (isSameStatus(registration, status)) return addLabel(registration);
   const change: Change = { action: 'status', kind: serviceRegistrationKind, object: registration, status };
   return [change, ...eventsOf(snapshot)];
+}
+
+/** What somebody declares is to be found by its service, too. A label that is there stays as it is. */
+function addLabel(registration: ServiceRegistration): Change[] {
+  const { serviceName } = registration.spec;
+  if (registration.metadata.labels?.[labels.service] !== undefined || !isLabelValue(serviceName)) return [];
+  const patch = { metadata: { labels: { [labels.service]: serviceName } } };
+  return [{ action: 'patch', kind: serviceRegistrationKind, object: registration, patch }];
 }
 
 function eventsOf(snapshot: RegistrationSnapshot): Change[] {

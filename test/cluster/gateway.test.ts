@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freeze, thaw } from '../support/freeze.ts';
+import { listPods, processOf } from './chart/support/pods.ts';
 import { type DeliveryStage, openDeliveryStage, type PolicyChanges, SERVICE } from './support/delivery.ts';
 import type { LoadReport } from './support/load-report.ts';
-import { noTraefik } from './support/namespace.ts';
+import { noNode, noTraefik } from './support/namespace.ts';
 import { openTraefik, type TestTraefik } from './support/traefik.ts';
 import { expectNoFailure, expectOnly, expectReturn, expectShare, untilAnswered } from './support/traffic.ts';
 
@@ -115,6 +117,31 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     console.log(job.timeline());
     const decidedAt = job.enteredPhase('RollingBack');
     await expectReturn({ stage, decidedAt, before, title: `failing ${TITLE}`, limitMs: ROLLBACK_LIMIT_MS });
+  });
+
+  // By itself: all of the others go by the same gateway.
+  test.skipIf(noNode)('gets nothing while the gateway has no time to hear of it, and no request fails', async () => {
+    const weight = 30;
+    await using stage = await openStage(canary({ weight }));
+    const before = await untilRouted(stage);
+    const [pod] = await listPods(traefik.namespace);
+    if (pod === undefined) throw new Error('There is no gateway');
+    const pid = await processOf(pod);
+    const job = await stage.deploy('Canary');
+    await job.reached('Stepping');
+    {
+      using frozen = new DisposableStack();
+      await freeze(pid);
+      frozen.defer(() => thaw(pid));
+      await job.reported('Waits for the gateways of HTTPRoute shop');
+      await sleep(3000);
+      expect(await job.status()).toMatchObject({ stage: 'Stepping', weight: 0 });
+    }
+    await job.reachedWeight(weight);
+    await job.promote();
+    expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
+    console.log(job.timeline());
+    await expectNoFailure(stage, before, `unheard ${TITLE}`);
   });
 });
 

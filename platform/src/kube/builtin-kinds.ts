@@ -111,6 +111,17 @@ export interface HttpRoute {
     readonly rules?: readonly { readonly backendRefs?: readonly BackendRef[]; readonly [field: string]: unknown }[];
     readonly [field: string]: unknown;
   };
+  readonly status?: {
+    /** What each gateway says of it that serves it. */
+    readonly parents?: readonly { readonly conditions?: readonly RouteCondition[] }[];
+  };
+}
+
+interface RouteCondition {
+  readonly type: string;
+  readonly status: string;
+  /** Which `metadata.generation` it is about. */
+  readonly observedGeneration?: number;
 }
 
 export const leaseKind = namespacedKind<Lease>('coordination.k8s.io/v1', 'Lease', 'leases');

@@ -30,6 +30,8 @@ export interface TestTraefik extends AsyncDisposable {
   readonly ingressClass: string;
   /** The Gateway, for `parentRefs`. */
   readonly gateway: { readonly name: string; readonly namespace: string };
+  /** Of its pod, the only one there. */
+  readonly namespace: ClusterNamespace;
   /** Where pods reach it. */
   readonly url: string;
   /** Where we do, or undefined where we cannot. */
@@ -51,6 +53,7 @@ export async function openTraefik(): Promise<TestTraefik> {
     return {
       ingressClass: namespace.name,
       gateway: { name: NAME, namespace: namespace.name },
+      namespace,
       url: `http://${NAME}.${namespace.name}.svc.cluster.local`,
       hostUrl: nodeAddress === undefined ? undefined : `http://${nodeAddress}:${nodePort}`,
       [Symbol.asyncDispose]: () => namespace[Symbol.asyncDispose](),

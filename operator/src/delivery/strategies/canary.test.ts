@@ -243,7 +243,7 @@ test('behind a Gateway the Services keep to the old pods, and the canary gets it
 
 test("weights are set when the canary is ready, and seen as somebody else's when they are", () => {
   expect(routed('Stepping', { ...beside, extra: buildExtra(1, { ready: 0 }) }).does).toEqual([]);
-  const [patch] = routed('Stepping', { ...beside, extra: buildExtra(1) }).does;
+  const [patch] = routed('Stepping', { ...beside, extra: buildExtra(1), routes: [weighed(1, 0)] }).does;
   expect(patch).toContain('"weight":3');
   expect(patch).toContain('shop-canary');
   expect(routed('Stepping', { ...beside, extra: buildExtra(1), routes: [weighed(3, 1)] }).status.stage).toBe(
@@ -309,7 +309,7 @@ test.for<[string, HttpRoute['spec']['rules'], HttpRoute['spec']['rules']]>([
 });
 
 test('routes wait until gateways know the first pods of a canary', () => {
-  const cluster = { ...beside, extra: buildExtra(1) };
+  const cluster = { ...beside, extra: buildExtra(1), routes: [weighed(1, 0)] };
   const just = decideRouted('Stepping', cluster, { status: { step: 0, extraReplicas: 1 } });
   expect(summarize(just)).toMatchObject({ does: [], status: { stage: 'Stepping' } });
   expect(just.requeueAfterMs).toBe(2000);

@@ -5,7 +5,7 @@ import { type JobContext, readyCount } from '../job/context.ts';
 import { routedServices } from '../start/preflight.ts';
 import { actualWeight } from '../traffic/actual-weight.ts';
 import { canaryLagOf } from '../traffic/endpoints.ts';
-import { steerRoutes } from '../traffic/http-route.ts';
+import { introduceCanaries, lateRoute, steerRoutes } from '../traffic/http-route.ts';
 import { isServed, type Pin, type Steering, steer, together } from '../traffic/selector.ts';
 import { createCanaryServices, fullSize, shrinkExtra, surgeLimit } from '../workload/extra-deployment.ts';
 import { rolloutOf } from '../workload/rollout.ts';
@@ -38,6 +38,10 @@ import {
  * them later than the API server does.
  */
 const ROUTES_SETTLE_MS = 2000;
+/** A gateway that does not say by then that it leads to a canary is not waited for. */
+const GATEWAYS_FOLLOW_MS = 30_000;
+/** HTTPRoutes are not watched. */
+const RECHECK_MS = 1000;
 
 /** More and more traffic for the new version, each share verified. */
 export const canaryStages = {
@@ -75,9 +79,11 @@ function planStepping(context: JobContext): StagePlan {
   const before = previousPins(context);
   const { sized } = keepUp(context, sizeOf(context), []);
   const lag = sized && isRouted(context) ? canaryLagOf(context, sizeOf(context)) : undefined;
-  const settlesMs = sized && lag === undefined ? settlingMs(context) : 0;
-  const isSettled = settlesMs === 0 && lag === undefined;
-  const steerings = sized && isSettled ? steerStep(context, before) : holdBefore(context);
+  const areKnown = sized && lag === undefined;
+  const settlesMs = areKnown ? settlingMs(context) : 0;
+  const introduction = areKnown ? introduce(context) : undefined;
+  const isSettled = settlesMs === 0 && lag === undefined && introduction === undefined;
+  const steerings = sized && isSettled ? steerStep(context, before) : holdBefore(context, introduction);
   const upkeep = keepUp(context, sizeOf(context), steerings);
   const plan = reach(context, upkeep, {
     reached: upkeep.sized && upkeep.steered,
@@ -101,12 +107,26 @@ function hasTraffic({ status }: JobContext): boolean {
   return (status.weight ?? 0) > 0;
 }
 
+/**
+ * What comes before routes lead to the first pods of a canary; undefined once every gateway knows
+ * where these are.
+ */
+function introduce(context: JobContext): Steering | undefined {
+  if (!isRouted(context) || hasTraffic(context) || weightOf(context) === 0) return undefined;
+  const changes = introduceCanaries(context);
+  if (changes.length > 0) return { changes, done: false };
+  const late = readyForMs(context.status, context.nowMs) < GATEWAYS_FOLLOW_MS ? lateRoute(context) : undefined;
+  if (late === undefined) return undefined;
+  const waits = `Waits for the gateways of HTTPRoute ${late.metadata.name}`;
+  return { changes, done: false, waits, requeueAtMs: context.nowMs + RECHECK_MS };
+}
+
 /** Until there are pods enough nothing is moved, and nothing may have been. */
-function holdBefore(context: JobContext): readonly Steering[] {
+function holdBefore(context: JobContext, introduction?: Steering): readonly Steering[] {
   const [pin = 'none', ...others] = previousPins(context);
   const held = steer(context, pin, [...others, pinOfStep(context)]);
   // What is pinned elsewhere by now is where this step wants it.
-  return [{ changes: [], done: false, failure: held.failure }];
+  return [{ changes: [], done: false, failure: held.failure }, ...(introduction === undefined ? [] : [introduction])];
 }
 
 function steerStep(context: JobContext, from: readonly Pin[]): readonly Steering[] {

@@ -3,7 +3,7 @@ import type { DeliveryFailure, DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type Change, independently } from '../../runtime/decision.ts';
 import { type JobContext } from '../job/context.ts';
 import { failure, STILL_TRIED } from '../job/failures.ts';
-import { releaseRoutes, steerRoutes } from '../traffic/http-route.ts';
+import { lateRoute, releaseRoutes, steerRoutes } from '../traffic/http-route.ts';
 import { isServed, releaseServices, steer } from '../traffic/selector.ts';
 import { claimWorkload, releaseWorkload } from '../workload/changes.ts';
 import { fullSize, isExtraGone, removeExtra, surgeLimit } from '../workload/extra-deployment.ts';
@@ -11,6 +11,11 @@ import { canServeWithoutExtra } from './rollback.ts';
 import { rollOut } from './rolling.ts';
 import { isOver, type Next, type StageName, type StagePlan, type StagePlans, untilMs } from './strategy.ts';
 import { during, joinUpkeep, keepUp, missedPods, reach, steerToExtra, type Upkeep, whileCarrying } from './upkeep.ts';
+
+/** So much longer than they are drained extra pods are kept for a gateway that may lead to them. */
+const GATEWAYS_FOLLOW_SECONDS = 30;
+/** HTTPRoutes are not watched. */
+const RECHECK_MS = 1000;
 
 /** From then on the new version may have traffic, if only of some Services. */
 export const cutOver = { stage: 'CuttingOver', progress: { weight: 100 } } satisfies Next;
@@ -99,6 +104,11 @@ function planDrainingExtra(context: JobContext): StagePlan {
   // Pods that no Service leads to finish their requests by themselves.
   const drainSeconds = context.saved.services.length === 0 ? 0 : context.policy.drainSeconds;
   const message = `The extra pods are kept for ${drainSeconds} s without traffic`;
+  const late = isOver(context, drainSeconds + GATEWAYS_FOLLOW_SECONDS) ? undefined : lateRoute(context);
+  if (late !== undefined && isOver(context, drainSeconds)) {
+    const waits = `${message}, and until the gateways of HTTPRoute ${late.metadata.name} know`;
+    return { message: waits, requeueAtMs: context.nowMs + RECHECK_MS };
+  }
   return afterDraining(context, { drainSeconds, message, next: { stage: 'RemovingExtra' } });
 }
 

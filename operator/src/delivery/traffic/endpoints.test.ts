@@ -200,8 +200,13 @@ describe('routes lead to a canary once its Service leads to its pods', () => {
       ['shop-canary', new Set<string>()],
     ]);
     const after = new Map([...before, ['shop-canary', new Set(['shop-new-0'])]]);
+    const backendRefs = [
+      { name: 'shop', weight: 1 },
+      { name: 'shop-canary', weight: 0 },
+    ];
+    const routes = [buildRoute([{ backendRefs }])];
     const decideAt = (endpoints: ClusterView['endpoints']) =>
-      planJob(buildAtStage({ ...comingUp, cluster: buildCluster({ ...cluster, endpoints }) }));
+      planJob(buildAtStage({ ...comingUp, cluster: buildCluster({ ...cluster, routes, endpoints }) }));
     expect(decideAt(before)).toEqual({ changes: [podsReady('Unknown')], requeueAfterMs: 1000 });
     expect(decideAt(after)).toEqual({ changes: [podsReady('True')], requeueAfterMs: 2000 });
   });

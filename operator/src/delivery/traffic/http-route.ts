@@ -153,6 +153,36 @@ export function steerRoutes(context: JobContext, weight: number | undefined): St
   return { changes, done: changes.length === 0 };
 }
 
+/**
+ * Names the canaries on the routes that lead to none, without giving them a share: gateways hear of
+ * routes, Services and endpoints in any order, and answer what leads to a Service that they do not
+ * know with an error.
+ */
+export function introduceCanaries(context: JobContext): readonly Change[] {
+  return savedRoutes(context).flatMap((saved) => {
+    const { route, rules } = saved;
+    if (!isSameJson(route.spec.rules, rules)) return [];
+    const patch = { spec: { rules: wantedRules(context, saved, 0) } };
+    return [{ action: 'patch', kind: httpRouteKind, object: route, patch } as const];
+  });
+}
+
+/** A route of the job's of which a gateway has not said that it leads where its rules say now. */
+export function lateRoute(context: JobContext): HttpRoute | undefined {
+  return savedRoutes(context)
+    .map(({ route }) => route)
+    .find(isLate);
+}
+
+/** Where no gateway says anything there is nothing to wait for. */
+function isLate({ metadata: { generation = 0 }, status }: HttpRoute): boolean {
+  const conditions = (status?.parents ?? []).flatMap((parent) => parent.conditions ?? []);
+  return conditions.some(
+    ({ type, status: holds, observedGeneration = generation }) =>
+      type === 'ResolvedRefs' && (holds !== 'True' || observedGeneration < generation),
+  );
+}
+
 /** Gives routes their saved rules back, and marks them like the Services that are rolled back. */
 export function steerRoutesBack(context: JobContext): readonly Change[] {
   const uid = context.job.metadata.uid ?? '';

@@ -32,17 +32,19 @@ export function restarts({ status }: PodView): number {
  * Ends the process of a pod, which has one container, with SIGKILL from the node itself: neither
  * Kubernetes nor the process is asked. On a node of our own alone.
  */
-export async function killProcess({ status, metadata }: PodView): Promise<void> {
+export async function killProcess(pod: PodView): Promise<void> {
+  process.kill(await processOf(pod), 'SIGKILL');
+}
+
+/** The process of a pod that has one container. On a node of our own alone. */
+export async function processOf({ status, metadata }: PodView): Promise<number> {
   const container = status.containerStatuses?.[0]?.containerID?.replace(/^containerd:\/\//, '');
   if (container === undefined) throw new Error(`${metadata.name} has no container`);
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   for (const pid of pids) {
     const [groups, state] = await Promise.all([readProcess(pid, 'cgroup'), readProcess(pid, 'status')]);
     // The first one of the container's own process namespace: the kernel ends the others with it.
-    if (groups.includes(container) && /^NSpid:.*\t1$/m.test(state)) {
-      process.kill(Number(pid), 'SIGKILL');
-      return;
-    }
+    if (groups.includes(container) && /^NSpid:.*\t1$/m.test(state)) return Number(pid);
   }
   throw new Error(`${metadata.name} has no process`);
 }

@@ -21,6 +21,10 @@ export interface Backends {
   readonly messageProvidersFile: string;
   /** Path of the file of providers of payments. */
   readonly paymentProvidersFile: string;
+  /** Path of who issues invoices. */
+  readonly sellersFile: string;
+  /** Path of the secret of payment's client at the gateway. */
+  readonly paymentClientSecretFile: string;
 }
 
 export interface ProcessPlan {
@@ -94,6 +98,9 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
       env: {
         ...serviceEnvironment(paymentPort, databaseUrls.payment),
         ROLLCALL_PROVIDERS_FILE: backends.paymentProvidersFile,
+        ROLLCALL_SELLERS_FILE: backends.sellersFile,
+        ROLLCALL_CLIENT_ID: 'payment',
+        ROLLCALL_CLIENT_SECRET_FILE: backends.paymentClientSecretFile,
         ROLLCALL_MODE: 'trial',
       },
     },

@@ -1,9 +1,9 @@
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { applyClients, newClient } from './api-clients.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import type { ComponentName } from './control-plane-commands.ts';
-import { applyDemoClient } from './demo-client.ts';
 import type { KubernetesBinaries } from './kubernetes-binaries.ts';
 import { type Mailpit, startMailpit } from './mailpit.ts';
 import { writeMessageProviders } from './message-providers.ts';
@@ -14,6 +14,7 @@ import type { ManagedProcess } from './processes.ts';
 import { startRedis } from './redis.ts';
 import type { RedisBinary } from './redis-binary.ts';
 import { type PlannedProcess, type ProcessPlan, planProcesses } from './rollcall-processes.ts';
+import { writeSellers } from './sellers.ts';
 import { createServiceRole } from './service-role.ts';
 import { type ServiceContext, startService, waitUntilReady } from './services.ts';
 import { startSimulators } from './simulators.ts';
@@ -113,25 +114,29 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   log('Starting the operator, the registry, the gateway, communication and payment');
   const messageProvidersFile = join(directory, 'message-providers.json');
   const paymentProvidersFile = join(directory, 'payment-providers.json');
+  // To try everything with; and with which payment has mails sent.
+  const [client, paymentClient] = [newClient('demo', ['*']), newClient('payment', ['messages:send'])];
   const plan = await planProcesses(log, {
     databaseUrls: await createServiceRoles(await postgres.createDatabase('rollcall')),
     redisUrl: redis.url,
     vaultKeysFile: await writeVaultKeys(join(directory, 'vault-keys.json')),
     messageProvidersFile,
     paymentProvidersFile,
+    sellersFile: await writeSellers(join(directory, 'sellers.json')),
+    paymentClientSecretFile: await writeSecret(join(directory, 'payment-client-secret'), paymentClient.secret),
   });
   await writeMessageProviders(messageProvidersFile, { simulators: plan.simulators, smtpPort: mailpit?.smtpPort });
   await writePaymentProviders(paymentProvidersFile, plan.simulators);
   const { processes, registry, gateway, gatewayGrpc, communication, payment } = plan;
-  const [services, simulators, client] = await Promise.all([
+  const [services, simulators] = await Promise.all([
     startServices(stack, { context, log, signal, processes }),
     startPlannedSimulators(stack, { directory, context, log, signal, plan }),
-    applyDemoClient({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE),
+    applyClients({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE, [client, paymentClient]),
   ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
   const endpoints = {
     kubeconfig: controlPlane.kubeconfigPath,
-    demoClient: client,
+    demoClient: { id: client.id, secret: client.secret },
     registry,
     gateway,
     gatewayGrpc,
@@ -308,6 +313,11 @@ async function startSamples(stack: AsyncDisposableStack, options: SamplesOptions
       return { name, url: `http://127.0.0.1:${port}`, pid: started.pid };
     }),
   );
+}
+
+async function writeSecret(file: string, secret: string): Promise<string> {
+  await writeFile(file, secret, { mode: 0o600 });
+  return file;
 }
 
 async function writeAtomically(file: string, content: string): Promise<void> {

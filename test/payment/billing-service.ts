@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { paymentProcess } from '@rollcall/payment/service.ts';
@@ -12,19 +12,24 @@ import { Client } from 'pg';
 import { inject } from 'vitest';
 import { type Answer, type Replica, type RunningService, startReadyReplica, startService } from '../support/replica.ts';
 
+const KEYS_PATH = '/.well-known/jwks.json';
+
 /** The keys of a gateway, and tokens that it would give. They hold whatever the clock of a test says. */
 interface TokenIssuer extends AsyncDisposable {
   readonly jwksUrl: string;
   tokenOf(subject: string, scope: string): Promise<string>;
 }
 
-async function startTokenIssuer(): Promise<TokenIssuer> {
+async function startTokenIssuer(others: RequestListener): Promise<TokenIssuer> {
   const pair = await generateKeyPair('ES256');
   const keySet = JSON.stringify({ keys: [{ ...(await exportJWK(pair.publicKey)), alg: 'ES256', kid: 'one' }] });
-  const server = createServer((_request, response) => response.end(keySet));
+  const server = createServer((request, response) => {
+    if (request.url === KEYS_PATH) response.end(keySet);
+    else others(request, response);
+  });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
-    jwksUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    jwksUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}${KEYS_PATH}`,
     tokenOf: (subject, scope) =>
       new SignJWT({ sub: subject, scope, aud: 'rollcall', iss: 'rollcall' })
         .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: ACCESS_TOKEN_TYPE })
@@ -75,19 +80,21 @@ export interface BillingOptions {
   readonly files?: Readonly<Record<string, unknown>>;
   readonly settings?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
+  /** What the gateway answers, but for its keys; nothing by default. */
+  readonly gateway?: RequestListener;
 }
 
 /** Starts payment in this process, with callers of a gateway that is not there. */
 export async function startBilling(options: BillingOptions): Promise<BillingService> {
-  const { databaseUrl, files = {}, settings = {}, clock = systemClock } = options;
+  const { databaseUrl, files = {}, settings = {}, clock = systemClock, gateway = notThere } = options;
   await using stack = new AsyncDisposableStack();
-  const issuer = stack.use(await startTokenIssuer());
+  const issuer = stack.use(await startTokenIssuer(gateway));
   const directory = await mkdtemp(join(inject('temporaryDirectory'), 'billing-'));
   const keys = [{ id: 'one', key: randomBytes(32).toString('base64') }];
   const written = await Promise.all(
     Object.entries({ ROLLCALL_VAULT_KEYS_FILE: { keys }, ...files }).map(async ([name, content]) => {
       const file = join(directory, name);
-      await writeFile(file, JSON.stringify(content));
+      await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content));
       return [name, file] as const;
     }),
   );
@@ -111,6 +118,8 @@ export async function startBilling(options: BillingOptions): Promise<BillingServ
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }
+
+const notThere: RequestListener = (_request, response) => void response.writeHead(404).end();
 
 function caller(url: string, token: string): Caller {
   const call = async ({ method, path, body, text, headers = {} }: Call): Promise<Answer> => {

@@ -12,7 +12,7 @@ import { createDatabase } from '../support/postgres.ts';
 
 const log = createLogger('test', 'silent');
 const vault = createVault([{ id: 'one', key: randomBytes(32) }]);
-const recordEvents = createEventRecorder(vault);
+const recordEvents = createEventRecorder(vault, ['thing']);
 const stack = new AsyncDisposableStack();
 let pool: Pool;
 
@@ -152,4 +152,9 @@ test('events are forgotten after 30 days, and not before they had a position', a
   expect(await pruneEvents(pool, 1)).toBe(1);
   expect(await pruneEvents(pool, 10)).toBe(1);
   expect(await readAfter('0')).toHaveLength(1);
+});
+
+test('an event of a kind that nobody named is a mistake of the service', async () => {
+  const event = { subject: 'alice', type: 'things.changed', resourceId: randomUUID(), data: {} };
+  await expect(inTransaction(pool, (client) => recordEvents(client, [event]))).rejects.toThrow('things.changed');
 });

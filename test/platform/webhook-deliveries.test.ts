@@ -241,10 +241,13 @@ test('a sender that is killed loses nothing, and what comes twice is the same ev
 
 test('deliveries are found by endpoint, event and status, by their subject alone', async () => {
   receiver.answer(500, 200);
-  const [one, two] = [await world.hook(shop, receiver.url, ['a.*']), await world.hook(shop, receiver.url, ['b.*'])];
-  const [failed = ''] = await world.happen(subject, 'a.b');
+  const [one, two] = [
+    await world.hook(shop, receiver.url, ['payment.*']),
+    await world.hook(shop, receiver.url, ['refund.*']),
+  ];
+  const [failed = ''] = await world.happen(subject, 'payment.failed');
   await received(1);
-  const [taken = ''] = await world.happen(subject, 'b.a');
+  const [taken = ''] = await world.happen(subject, 'refund.succeeded');
   await eventually(async () => expect(await statusOf(taken)).toBe('delivered'));
   await eventually(async () => expect((await delivery(failed))['attempts']).toBe(1));
   const list = async (query: string, caller = shop) => {

@@ -44,7 +44,7 @@ export async function startEventWorld(settings: Readonly<Record<string, string>>
   );
   const pool = createPool({ url, schema: 'payment', maxConnections: 4, log: createLogger('test', 'silent') });
   stack.defer(() => pool.end());
-  const recordEvents = createEventRecorder(createVault([{ id: 'one', key }]));
+  const recordEvents = createEventRecorder(createVault([{ id: 'one', key }]), ['payment', 'refund']);
   const kept = stack.move();
   return {
     service,

@@ -28,10 +28,16 @@ export function eventContext(id: string): string {
   return `event ${id}`;
 }
 
-/** Of the table `events` (docs/decisions/0372). */
-export function createEventRecorder(vault: Vault): RecordEvents {
+/**
+ * Of the table `events` (docs/decisions/0372).
+ *
+ * @param kinds what types may begin with: webhooks can ask for no others.
+ */
+export function createEventRecorder(vault: Vault, kinds: readonly string[]): RecordEvents {
   return async (client, events) => {
     if (events.length === 0) return;
+    const unknown = events.find(({ type }) => !kinds.some((kind) => type.startsWith(`${kind}.`)));
+    if (unknown !== undefined) throw new Error(`No kind of event is named for ${unknown.type}`);
     const rows = events.map((event) => ({ ...event, id: randomUUID() }));
     await client.query(
       `INSERT INTO events (id, subject, type, resource_id, data)

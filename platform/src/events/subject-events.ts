@@ -27,6 +27,8 @@ export interface SubjectEventsDeps {
   readonly idempotency: Idempotency;
   /** Whose `:admin` sees the webhooks of all. */
   readonly area: Area;
+  /** What the types of events begin with, such as `message`. */
+  readonly kinds: readonly string[];
   /** Where webhooks may be. */
   readonly addresses: AllowedAddresses;
   readonly clock: Clock;
@@ -45,7 +47,7 @@ export interface SubjectEvents {
 }
 
 export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
-  const { pool, vault, idempotency, area, addresses, clock, log, metrics } = deps;
+  const { pool, vault, idempotency, area, kinds, addresses, clock, log, metrics } = deps;
   const queue = createWebhookQueue({ pool, vault });
   const sender = createWebhookSender({ queue, post: createPost(addresses), clock, log, metrics });
   const records = {
@@ -77,9 +79,9 @@ export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
   }
 
   return {
-    recordEvents: createEventRecorder(vault),
+    recordEvents: createEventRecorder(vault, kinds),
     routes: [
-      webhookRoutes({ records, idempotency, area, addresses }),
+      webhookRoutes({ records, idempotency, area, kinds, addresses }),
       eventStreamRoute({ reader, followers, streams, log }),
     ],
     actors: [

@@ -24,8 +24,12 @@ export interface ServiceOptions<Config extends ServiceConfig> {
   readonly databaseConnections: number;
   /** `aud` of access tokens that are credentials here; undefined: none are. */
   readonly accessTokenAudience: string | undefined;
-  /** Whose `:admin` sees the webhooks of all. */
-  readonly area: Area;
+  readonly events: {
+    /** Whose `:admin` sees the webhooks of all. */
+    readonly area: Area;
+    /** What their types begin with, such as `message`. */
+    readonly kinds: readonly string[];
+  };
   /** Makes what the service is, on its ground. */
   readonly build: (ground: ServiceGround<Config>) => Promise<ServiceMade>;
 }
@@ -64,7 +68,7 @@ export async function serviceParts<Config extends ServiceConfig>(
   options: ServiceOptions<Config>,
 ): Promise<ProcessParts> {
   const { config, version, clock, log, metrics, tracing, isStopping } = context;
-  const { name, migrations, databaseConnections, accessTokenAudience, area, build } = options;
+  const { name, migrations, databaseConnections, accessTokenAudience, build } = options;
   const keys = await readVaultKeys(config.vaultKeysFile);
   const connections = createPool({ url: config.databaseUrl, schema: name, maxConnections: databaseConnections, log });
   const database = createDatabase({ pool: connections, schema: name, migrations, log });
@@ -72,7 +76,7 @@ export async function serviceParts<Config extends ServiceConfig>(
   const index = (purpose: string) => createBlindIndex(keys, purpose);
   const idempotency = createIdempotency({ pool: database.pool, vault, index: index('request'), clock, log });
   const ground = { pool: database.pool, vault, index, idempotency };
-  const events = createSubjectEvents({ ...context, ...ground, area, addresses: config.webhookAddresses });
+  const events = createSubjectEvents({ ...context, ...ground, ...options.events, addresses: config.webhookAddresses });
   const made = await build({ ...context, ...ground, recordEvents: events.recordEvents });
   const { actors, health = [], ...api } = made;
   const parts = [{ name: 'database', isConnected: database.connected, isNeeded: true }, ...health];

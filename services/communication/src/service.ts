@@ -39,7 +39,7 @@ export const communicationProcess: ProcessDefinition<CommunicationConfig> = {
       migrations: MIGRATIONS,
       databaseConnections: DATABASE_CONNECTIONS,
       accessTokenAudience: undefined,
-      area: 'messages',
+      events: { area: 'messages', kinds: ['message'] },
       build,
     }),
 };

@@ -22,7 +22,7 @@ export const paymentProcess: ProcessDefinition<PaymentConfig> = {
       migrations: MIGRATIONS,
       databaseConnections: DATABASE_CONNECTIONS,
       accessTokenAudience: context.config.tokenAudience,
-      area: 'payments',
+      events: { area: 'payments', kinds: ['payment', 'refund', 'invoice', 'subscription'] },
       build,
     }),
 };

@@ -15,12 +15,11 @@ import {
   DeliveryAnswer,
   deliveryAnswer,
   EndpointAnswer,
-  EndpointPatch,
   EndpointsAnswer,
   EndpointsQuery,
   endpointAnswer,
+  endpointBodies,
   NewEndpointAnswer,
-  NewEndpointBody,
 } from './schemas.ts';
 import type { WebhookRecords } from './webhooks.ts';
 
@@ -32,6 +31,8 @@ export interface WebhookRoutesDeps {
   readonly idempotency: Idempotency;
   /** Whose `:admin` sees those of all. */
   readonly area: Area;
+  /** What the types of events begin with. */
+  readonly kinds: readonly string[];
   readonly addresses: AllowedAddresses;
 }
 
@@ -45,7 +46,7 @@ export function webhookRoutes(deps: WebhookRoutesDeps): Routes {
   };
 }
 
-function makeRoute(app: App, { records, idempotency, addresses }: WebhookRoutesDeps): void {
+function makeRoute(app: App, { records, idempotency, kinds, addresses }: WebhookRoutesDeps): void {
   const once = answersOnce(idempotency);
   app.post(
     '/webhook-endpoints',
@@ -55,7 +56,7 @@ function makeRoute(app: App, { records, idempotency, addresses }: WebhookRoutesD
         tags,
         summary: 'Have events posted to a URL, signed by Standard Webhooks; the only answer with the secret',
         headers: idempotencyHeaders,
-        body: NewEndpointBody,
+        body: endpointBodies(kinds).made,
         response: { 201: NewEndpointAnswer },
       },
     },
@@ -100,7 +101,7 @@ function readRoutes(app: App, { records, area }: WebhookRoutesDeps): void {
   );
 }
 
-function changeRoutes(app: App, { records, area, addresses }: WebhookRoutesDeps): void {
+function changeRoutes(app: App, { records, area, kinds, addresses }: WebhookRoutesDeps): void {
   app.patch(
     '/webhook-endpoints/:id',
     {
@@ -109,7 +110,7 @@ function changeRoutes(app: App, { records, area, addresses }: WebhookRoutesDeps)
         tags,
         summary: 'Change a webhook endpoint, or enable it again',
         params: IdParams,
-        body: EndpointPatch,
+        body: endpointBodies(kinds).changed,
         response: { 200: EndpointAnswer },
       },
     },

@@ -16,36 +16,35 @@ const Url = Type.Refine(
   (url) => httpUrlFault(url) ?? '',
 );
 
-const EventTypes = Type.Array(
-  Type.String({
-    maxLength: 64,
-    pattern: String.raw`^(?:\*|[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?)$`,
-    description: 'A type of event, `<kind>.*` or `*`',
-  }),
-  { minItems: 1, maxItems: 50, uniqueItems: true },
-);
+/** @param kinds what the types of a service begin with: a pattern of another would never match. */
+function eventTypesOf(kinds: readonly string[]) {
+  return Type.Array(
+    Type.String({
+      maxLength: 64,
+      pattern: String.raw`^(?:\*|(?:${kinds.join('|')})(?:\.[a-z_]+)*\.(?:\*|[a-z_]+))$`,
+      description: `A type of event, \`<kind>.*\` or \`*\`; kinds are ${kinds.join(', ')}`,
+    }),
+    { minItems: 1, maxItems: 50, uniqueItems: true },
+  );
+}
 
 const Description = Type.Union(
   [Type.String({ minLength: 1, maxLength: 200, pattern: `^[^${CONTROL}]+$` }), Type.Null()],
   { description: 'For people' },
 );
 
-export const NewEndpointBody = Type.Object(
-  { url: Url, eventTypes: Type.Optional(EventTypes), description: Type.Optional(Description) },
-  strict,
-);
-
-export const EndpointPatch = Type.Object(
-  {
-    url: Type.Optional(Url),
-    eventTypes: Type.Optional(EventTypes),
-    description: Type.Optional(Description),
-    enabled: Type.Optional(
-      Type.Boolean({ description: 'Nothing is sent while it is false; what waits then is sent once it is true' }),
-    ),
-  },
-  strict,
-);
+/** Bodies of requests. @param kinds of the events of the service. */
+export function endpointBodies(kinds: readonly string[]) {
+  const eventTypes = Type.Optional(eventTypesOf(kinds));
+  const description = Type.Optional(Description);
+  const enabled = Type.Boolean({
+    description: 'Nothing is sent while it is false; what waits then is sent once it is true',
+  });
+  return {
+    made: Type.Object({ url: Url, eventTypes, description }, strict),
+    changed: Type.Object({ url: Type.Optional(Url), eventTypes, description, enabled: Type.Optional(enabled) }, strict),
+  };
+}
 
 const endpoint = {
   id: Id,

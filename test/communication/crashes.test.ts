@@ -1,0 +1,185 @@
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { communicationProcess } from '@rollcall/communication/service.ts';
+import { startPostgres } from '@rollcall/local/postgres.ts';
+import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
+import { createMailpit, MAILPIT_TIMEOUT_MS, type TestMailpit } from '../support/mailpit.ts';
+import { createDatabase, startAgain } from '../support/postgres.ts';
+import { type Answer, type ReplicaOptions, startReadyReplica, startService } from '../support/replica.ts';
+import { createToxiproxy } from '../support/toxiproxy.ts';
+import { type CommunicationService, startCommunication } from './communication-service.ts';
+import { writeProviders } from './providers-file.ts';
+
+const SCRIPT = 'services/communication/src/main.ts';
+const all = new AsyncDisposableStack();
+let mailpit: TestMailpit;
+let each = new AsyncDisposableStack();
+
+beforeAll(async () => {
+  mailpit = all.use(await createMailpit());
+}, MAILPIT_TIMEOUT_MS);
+
+afterAll(() => all.disposeAsync());
+
+afterEach(async () => {
+  await each.disposeAsync();
+  each = new AsyncDisposableStack();
+  await mailpit.chaos();
+});
+
+async function settings(): Promise<Readonly<Record<string, string>>> {
+  const smtp = { name: 'mailpit', kind: 'smtp', host: '127.0.0.1', port: mailpit.smtpPort, tls: 'none' };
+  const providers = {
+    email: {
+      from: { address: 'shop@shop.example' },
+      providers: [{ ...smtp, bounceDomain: 'shop.example', timeoutSeconds: 2 }],
+    },
+  };
+  return { ...(await writeProviders(providers)), ROLLCALL_RETRY_BASE_SECONDS: '0.2' };
+}
+
+/** The environment of another replica of a service. */
+function replicaOf(service: CommunicationService): ReplicaOptions {
+  return { logDirectory: inject('temporaryDirectory'), access: {}, namespace: 'none', settings: service.settings };
+}
+
+interface Load {
+  readonly subjects: number;
+  readonly each: number;
+  readonly name: string;
+}
+
+/** Sends a hundred mails a subject at most, as that is the limit. @returns the ids of what was accepted. */
+async function sendMany(
+  service: CommunicationService,
+  { subjects, each: count, name }: Load,
+): Promise<readonly string[]> {
+  const sent = Array.from({ length: subjects }, async (_, subject) => {
+    const caller = await service.callerOf(`${name}-${subject}`);
+    const answers: Answer[] = [];
+    for (let number = 0; number < count; number += 1) {
+      const body = { to: `somebody-${number}@example.com`, subject: `${name} ${subject} ${number}`, text: 'Good day' };
+      answers.push(await caller('POST', '/emails', { body }));
+    }
+    return answers.filter(({ status }) => status === 202).map(({ body }) => String(body?.['id']));
+  });
+  return (await Promise.all(sent)).flat();
+}
+
+/** By state, how many messages there are. */
+async function states(service: CommunicationService): Promise<Readonly<Record<string, number>>> {
+  const admin = await service.callerOf('admin', 'messages:read messages:admin');
+  const names = ['queued', 'sending', 'sent', 'unknown', 'failed'];
+  const counts = await Promise.all(
+    names.map(async (name) => {
+      const { body } = await admin('GET', `/messages?status=${name}&limit=1`);
+      return [name, Number(body?.['total'])] as const;
+    }),
+  );
+  return Object.fromEntries(counts);
+}
+
+async function untilOver(service: CommunicationService): Promise<Readonly<Record<string, number>>> {
+  const isOver = async () => {
+    const { queued, sending } = await states(service);
+    return queued === 0 && sending === 0;
+  };
+  await vi.waitUntil(isOver, { timeout: 100_000, interval: 500 });
+  return states(service);
+}
+
+/** How often each message arrived whose subject begins so. */
+async function arrivals(name: string): Promise<ReadonlyMap<string, number>> {
+  const counts = new Map<string, number>();
+  for (const { MessageID, Subject } of await mailpit.messages()) {
+    if (!Subject.startsWith(`${name} `)) continue;
+    const [id = ''] = MessageID.split('@');
+    counts.set(id, (counts.get(id) ?? 0) + 1);
+  }
+  return counts;
+}
+
+test('eighty workers of four replicas and a slow database send each of 1,000 mails once', {
+  timeout: 180_000,
+}, async () => {
+  const database = each.use(await createDatabase());
+  const toxiproxy = each.use(await createToxiproxy());
+  const url = new URL(database.url);
+  const way = await toxiproxy.wayTo(Number(url.port));
+  url.port = String(way.port);
+  const service = each.use(await startCommunication({ databaseUrl: url.href, settings: await settings() }));
+  for (let replica = 0; replica < 3; replica += 1) {
+    each.use(await startService(communicationProcess, replicaOf(service)));
+  }
+  await way.add({ type: 'latency', stream: 'downstream', attributes: { latency: 15, jitter: 10 } });
+  const ids = await sendMany(service, { name: 'slow', subjects: 10, each: 100 });
+  expect(ids).toHaveLength(1000);
+  expect(await untilOver(service)).toMatchObject({ sent: 1000, unknown: 0, failed: 0 });
+  const arrived = await arrivals('slow');
+  expect(arrived.size).toBe(1000);
+  expect(new Set(arrived.values())).toEqual(new Set([1]));
+});
+
+test('replicas that are killed under load leave each mail sent once, or unknown', { timeout: 180_000 }, async () => {
+  const database = each.use(await createDatabase());
+  const service = each.use(await startCommunication({ databaseUrl: database.url, settings: await settings() }));
+  const killed = await Promise.all([0, 1].map(() => startReadyReplica(SCRIPT, replicaOf(service))));
+  const sending = sendMany(service, { name: 'killed', subjects: 4, each: 100 });
+  for (const replica of killed) {
+    await vi.waitUntil(async () => (await arrivals('killed')).size > 30, { timeout: 60_000, interval: 20 });
+    await replica.kill();
+  }
+  const ids = await sending;
+  expect(ids).toHaveLength(400);
+  const { sent = 0, unknown = 0, failed } = await untilOver(service);
+  expect([sent + unknown, failed]).toEqual([400, 0]);
+  const arrived = await arrivals('killed');
+  expect(new Set(arrived.values())).toEqual(new Set([1]));
+  expect(arrived.size).toBeGreaterThanOrEqual(sent);
+});
+
+test('a database that is restarted under load loses no accepted mail, and repeats none', {
+  timeout: 180_000,
+}, async () => {
+  const directory = await mkdtemp(join(inject('temporaryDirectory'), 'postgres-'));
+  const postgres = each.use(await startPostgres({ directory }));
+  const databaseUrl = await postgres.createDatabase('communication');
+  const service = each.use(await startCommunication({ databaseUrl, settings: await settings() }));
+  const sending = sendMany(service, { name: 'restarted', subjects: 4, each: 100 });
+  await vi.waitUntil(async () => (await arrivals('restarted')).size > 30, { timeout: 60_000, interval: 20 });
+  await postgres.kill();
+  await startAgain(postgres);
+  const ids = await sending;
+  expect(ids.length).toBeGreaterThan(30);
+  await vi.waitUntil(async () => (await states(service))['sent'] !== undefined, { timeout: 60_000 });
+  const { unknown, failed } = await untilOver(service);
+  expect([unknown, failed]).toEqual([0, 0]);
+  const arrived = await arrivals('restarted');
+  expect(new Set(arrived.values())).toEqual(new Set([1]));
+  expect(ids.filter((id) => !arrived.has(id))).toEqual([]);
+});
+
+test('recipients that are deferred again and again get their mail, and the numbers add up', {
+  timeout: 120_000,
+}, async () => {
+  const database = each.use(await createDatabase());
+  const service = each.use(await startCommunication({ databaseUrl: database.url, settings: await settings() }));
+  await mailpit.chaos({ Recipient: { ErrorCode: 454, Probability: 50 } });
+  const ids = await sendMany(service, { name: 'deferred', subjects: 1, each: 100 });
+  expect(await untilOver(service)).toMatchObject({ sent: 100, unknown: 0, failed: 0 });
+  const arrived = await arrivals('deferred');
+  expect([...arrived.keys()].sort()).toEqual([...ids].sort());
+});
+
+test('a process that is told to stop ends what it has begun', { timeout: 120_000 }, async () => {
+  const database = each.use(await createDatabase());
+  const keys = [{ id: 'one', key: Buffer.alloc(32, 1).toString('base64') }];
+  const service = each.use(await startCommunication({ databaseUrl: database.url, keys, settings: await settings() }));
+  const ids = await sendMany(service, { name: 'stopped', subjects: 1, each: 60 });
+  await service.service[Symbol.asyncDispose]();
+  const again = each.use(await startCommunication({ databaseUrl: database.url, keys, settings: await settings() }));
+  expect(await untilOver(again)).toMatchObject({ sent: ids.length, unknown: 0, failed: 0 });
+  const arrived = await arrivals('stopped');
+  expect([...arrived.values()].every((count) => count === 1)).toBe(true);
+  expect(arrived.size).toBe(ids.length);
+});

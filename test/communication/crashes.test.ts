@@ -164,7 +164,7 @@ test('recipients that are deferred again and again get their mail, and the numbe
 }, async () => {
   const database = each.use(await createDatabase());
   const service = each.use(await startCommunication({ databaseUrl: database.url, settings: await settings() }));
-  await mailpit.chaos({ Recipient: { ErrorCode: 454, Probability: 50 } });
+  await mailpit.chaos({ Recipient: { ErrorCode: 454, Probability: 25 } });
   const ids = await sendMany(service, { name: 'deferred', subjects: 1, each: 100 });
   expect(await untilOver(service)).toMatchObject({ sent: 100, unknown: 0, failed: 0 });
   const arrived = await arrivals('deferred');

@@ -12,6 +12,7 @@ const LONG = [
   'test/e2e/kills.test.ts',
   'test/e2e/delivery/policies.test.ts',
   'test/e2e/start.test.ts',
+  'test/communication/crashes.test.ts',
   'test/chart/lifecycle.test.ts',
   'local/src/go-build.test.ts',
   'test/cluster/chart/in-use.test.ts',

@@ -132,6 +132,11 @@ Try, in another terminal:
   curl -s -X POST ${api}/services/shop/heartbeat
   curl -s -u ${client.id}:${client.secret} -d grant_type=client_credentials ${gateway}/api/v1/auth/token
   curl -s -H "Authorization: Bearer $TOKEN" ${gateway}/api/v1/lms/courses     # TOKEN being the access_token
+  curl -s -H "Authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
+       -d '{"to":"ada@example.com","subject":"Hello","text":"A mail"}' ${gateway}/api/v1/communication/emails
+  curl -s -H "Authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
+       -d '{"amount":14950,"currency":"ZAR","provider":"sandbox","customerEmail":"ada@example.com","itemName":"Tea"}' \\
+       ${gateway}/api/v1/payment/payments     # then open its paymentUrl
   kill -9 ${victim?.pid ?? ''}     # ${victim?.name ?? ''} expires 60 s after its last heartbeat
 `;
 }

@@ -157,12 +157,14 @@ describe.each(cases)('$name', ({ name, message, isNamed, start }) => {
   /** What the provider reads of the notifications that came. */
   async function reports() {
     await simulator.idle();
-    return receiver.taken.map(({ target, headers, body }) =>
-      provider.readNotification?.({
-        url: `${receiver.url}${target}`,
-        headers: Object.fromEntries(Object.entries(headers).map(([field, value]) => [field, String(value)])),
-        body: Buffer.from(body),
-      }),
+    return Promise.all(
+      receiver.taken.map(async ({ target, headers, body }) =>
+        provider.readNotification?.({
+          url: `${receiver.url}${target}`,
+          headers: Object.fromEntries(Object.entries(headers).map(([field, value]) => [field, String(value)])),
+          body: Buffer.from(body),
+        }),
+      ),
     );
   }
 

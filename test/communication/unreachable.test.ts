@@ -4,12 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { startFcm } from '@rollcall/simulators/push/fcm.ts';
 import type { Simulator } from '@rollcall/simulators/simulator.ts';
 import { startTwilio } from '@rollcall/simulators/sms/twilio.ts';
+import smpp, { type Pdu } from 'smpp';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDatabase } from '../support/postgres.ts';
 import { type Caller, type CommunicationService, startCommunication } from './communication-service.ts';
 import { writeProviders } from './providers-file.ts';
 
+const TOKEN = 'returned-mail-token';
 const accountSid = `AC${'0'.repeat(31)}1`;
 const stack = new AsyncDisposableStack();
 /** By the recipient of the envelope: what came, or how it is refused. */
@@ -31,13 +33,32 @@ beforeAll(async () => {
     email: {
       from: { address: 'shop@shop.example' },
       providers: [
-        { name: 'mx', kind: 'smtp', host: '127.0.0.1', port: smtpPort, tls: 'none', bounceDomain: 'shop.example' },
+        {
+          name: 'mx',
+          kind: 'smtp',
+          host: '127.0.0.1',
+          port: smtpPort,
+          tls: 'none',
+          bounceDomain: 'shop.example',
+          notificationToken: TOKEN,
+        },
       ],
     },
     sms: {
       providers: [
+        {
+          name: 'centre',
+          kind: 'smpp',
+          priority: 1,
+          host: '127.0.0.1',
+          port: await startCentre(),
+          systemId: 'shop',
+          password: 'right',
+          sender: 'Acacia',
+        },
         { name: 'twilio', kind: 'twilio', baseUrl: twilio.url, accountSid, authToken: 'right', sender: '+27600000001' },
       ],
+      byCountry: { GB: ['centre'] },
     },
     push: {
       providers: [
@@ -89,6 +110,28 @@ async function startMailServer(): Promise<number> {
   await once(listening, 'listening');
   stack.defer(() => new Promise<void>((resolve) => server.close(() => resolve())));
   return (listening.address() as AddressInfo).port;
+}
+
+/** A message centre that says of each message that it was delivered, before it answers. */
+async function startCentre(): Promise<number> {
+  const server = smpp.createServer((session) => {
+    let taken = 0;
+    session.on('error', () => session.destroy());
+    session.on('bind_transceiver', (pdu: Pdu) => session.send(pdu.response()));
+    session.on('unbind', (pdu: Pdu) => session.send(pdu.response()));
+    session.on('submit_sm', (pdu: Pdu) => {
+      taken += 1;
+      session.deliver_sm(
+        { esm_class: 4, receipted_message_id: `c${taken}`, message_state: 2 },
+        ({ command_status }) => {
+          if (command_status === 0) session.send(pdu.response({ message_id: `c${taken}` }));
+        },
+      );
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  stack.defer(() => void server.close());
+  return (server.address() as AddressInfo).port;
 }
 
 const waiting = { prefer: 'wait=20' };
@@ -198,4 +241,49 @@ test('a token that is gone gets nothing more until it is registered again; a pay
   await expect.poll(() => statusOf('/push', { deviceToken: unknown, title: 'Hello' })).toBe('suppressed');
   await shop('PUT', `/devices/${unknown}`, { body: { platform: 'fcm' } });
   expect(await statusOf('/push', { deviceToken: unknown, title: 'Hello' })).toBe('failed');
+});
+
+const idOf = async (to: string) =>
+  String((await shop('POST', '/emails', { body: { to, subject: 's', text: 't' }, headers: waiting })).body?.['id']);
+
+/** As a mail server returns it. */
+function returned(id: string, recipient: string, status: string): string {
+  const parts = [
+    'Content-Type: text/plain\n\nI could not deliver it.\n',
+    `Content-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example\nOriginal-Envelope-Id: ${id}\n\nFinal-Recipient: rfc822; ${recipient}\nAction: failed\nStatus: ${status}\n`,
+  ];
+  const head = 'To: x@shop.example\nMIME-Version: 1.0\nContent-Type: multipart/report; boundary=b\n\n';
+  return `${head}${parts.map((part) => `--b\n${part}\n`).join('')}--b--\n`.replaceAll('\n', '\r\n');
+}
+
+async function giveBack(body: string, token = TOKEN): Promise<number> {
+  const url = `${communication.service.url}/api/v1/notifications/mx?token=${token}`;
+  return (await fetch(url, { method: 'POST', body, headers: { 'content-type': 'message/rfc822' } })).status;
+}
+
+test('mail that comes back later bounces: for good where there is no such address, and for nobody else', async () => {
+  const [gone, full, victim] = [newAddress(), newAddress(), newAddress()];
+  const [ofGone, ofFull] = [await idOf(gone), await idOf(full)];
+  expect(await giveBack(returned(ofGone, gone, '5.1.1'), 'another-token-of-somebody')).toBe(401);
+  expect(await giveBack('Subject: I am on holiday\r\n\r\nBack on Monday')).toBe(400);
+  expect(await reasonsOf(gone)).toEqual([]);
+  expect(await giveBack(returned(ofFull, victim, '5.1.1'))).toBe(204);
+  expect(await giveBack(returned(ofGone, gone, '5.1.1'))).toBe(204);
+  expect(await giveBack(returned(ofGone, gone, '5.1.1'))).toBe(204);
+  expect(await giveBack(returned(ofFull, full, '4.2.2'))).toBe(204);
+  for (const id of [ofGone, ofFull])
+    await expect.poll(async () => (await shop('GET', `/messages/${id}`)).body?.['status']).toBe('bounced');
+  expect(await reasonsOf(gone)).toEqual([['hard-bounce', true]]);
+  expect(await reasonsOf(full)).toEqual([]);
+  expect(await reasonsOf(victim)).toEqual([]);
+});
+
+test('a receipt of a message centre moves its message, also where it comes before the answer', async () => {
+  const body = { to: '+447400123456', message: 'Hello' };
+  const answer = await shop('POST', '/sms', { body, headers: waiting });
+  expect(answer.status).toBe(202);
+  const path = `/messages/${String(answer.body?.['id'])}`;
+  await expect
+    .poll(async () => (await shop('GET', path)).body)
+    .toMatchObject({ status: 'delivered', provider: 'centre', attempts: [{ status: 'accepted' }] });
 });

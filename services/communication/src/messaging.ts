@@ -128,11 +128,19 @@ function createReporting(
   });
   const routes = notificationRoutes({
     store,
-    read: (name, notification) => outlets.find(name)?.readNotification(notification),
+    read: async (name, notification) => outlets.find(name)?.readNotification(notification),
     notificationsUrl: notificationsUrlOf(config),
     wake: () => work.wake(),
   });
-  return { routes: [routes], actors: [work] };
+  const sessions = {
+    name: 'provider-sessions',
+    start: async () =>
+      outlets.onReports(async (provider, reports) => {
+        if ((await store.receive(provider, Buffer.from(JSON.stringify(reports)), reports)) > 0) work.wake();
+      }),
+    stop: async () => {},
+  };
+  return { routes: [routes], actors: [work, sessions] };
 }
 
 /** Through the gateway, where providers know it. */

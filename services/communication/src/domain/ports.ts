@@ -124,6 +124,8 @@ export interface ProviderReport {
   readonly receipt?: Receipt;
   readonly reason?: string;
   readonly suppress?: Suppression;
+  /** Anybody may have said it who knows the message: nobody but its recipient is suppressed by it. */
+  readonly isUnproven?: boolean;
 }
 
 /** `forged`: its signature does not hold. `unreadable`: it is none of this provider's. */
@@ -141,7 +143,7 @@ export interface MessageProvider<Message extends OutgoingMessage = OutgoingMessa
   send(message: Message, signal: AbortSignal): Promise<SendOutcome>;
   /** What became of a message whose outcome is unknown. */
   lookUp?(message: Message, signal: AbortSignal): Promise<SendOutcome>;
-  readNotification?(notification: ProviderNotification): NotificationReading;
+  readNotification?(notification: ProviderNotification): NotificationReading | Promise<NotificationReading>;
   /**
    * Begins to hand on what the provider says over connections of its own.
    *

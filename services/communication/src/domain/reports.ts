@@ -70,7 +70,7 @@ export async function applyReport(
   }
   const { subject, channel, to } = message;
   const isOfCopy = recipient !== undefined && recipient.toLowerCase() !== to.toLowerCase();
-  if (report.suppress !== undefined) {
+  if (report.suppress !== undefined && !(isOfCopy && report.isUnproven === true)) {
     await suppressions.suppress({
       ...report.suppress,
       subject,

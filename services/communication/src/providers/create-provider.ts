@@ -58,9 +58,10 @@ export function createProvider(settings: ProviderSettings, deps: ProviderDeps): 
 }
 
 function smtpSettings(
-  { host, port, tls, ca, user, password, connections, bounceDomain, dkim }: Extract<ProviderSettings, { kind: 'smtp' }>,
+  { ca, user, password, notificationToken, dkim, ...settings }: Extract<ProviderSettings, { kind: 'smtp' }>,
   timeoutMs: number,
 ): SmtpSettings {
+  const { host, port, tls, connections, bounceDomain } = settings;
   return {
     host,
     port,
@@ -68,6 +69,7 @@ function smtpSettings(
     connections,
     bounceDomain,
     timeoutMs,
+    ...(notificationToken !== undefined && { notificationToken }),
     ...(ca !== undefined && { ca }),
     ...(user !== undefined && { auth: { user, pass: password ?? '' } }),
     ...(dkim !== undefined && { dkim }),

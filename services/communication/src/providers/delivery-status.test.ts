@@ -98,9 +98,10 @@ test('each recipient has a report, by the address that we sent to, and nothing t
       recipient: 'ana@example.com',
       receipt: 'bounced',
       reason: '5.1.1',
+      isUnproven: true,
       suppress: { kind: 'address-unknown' },
     },
-    { eventKey: expect.any(String), messageId: id, recipient: 'bob@example.com', reason: '4.4.1' },
+    { eventKey: expect.any(String), messageId: id, recipient: 'bob@example.com', reason: '4.4.1', isUnproven: true },
   ]);
 });
 

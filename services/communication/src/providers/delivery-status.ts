@@ -76,6 +76,7 @@ function reportOf(fields: Fields, messageId: string): readonly ProviderReport[] 
       recipient,
       ...(receipt !== undefined && { receipt }),
       reason: status,
+      isUnproven: true,
       ...(action === 'failed' && isUnknownAddress(status) && { suppress: { kind: 'address-unknown' } }),
     },
   ];

@@ -4,7 +4,13 @@ import type { Ways } from '../domain/acceptance.ts';
 import { type Way } from '../domain/delivery.ts';
 import { type RouteEntry, routeFor } from '../domain/dispatch.ts';
 import { type Channel, channels, type Envelope } from '../domain/messages.ts';
-import type { NotificationReading, OutgoingMessage, ProviderNotification, SendOutcome } from '../domain/ports.ts';
+import type {
+  NotificationReading,
+  OutgoingMessage,
+  ProviderNotification,
+  ProviderReport,
+  SendOutcome,
+} from '../domain/ports.ts';
 import { pushPlatforms } from '../domain/recipients.ts';
 import { type AnyProvider, createProvider, type ProviderDeps } from './create-provider.ts';
 import type { ProviderSettings } from './provider-settings.ts';
@@ -29,7 +35,7 @@ export interface OutletHealth {
 interface Outlet extends Way {
   readonly channel: Channel;
   /** Undefined: it sends none. */
-  readNotification(notification: ProviderNotification): NotificationReading | undefined;
+  readNotification(notification: ProviderNotification): Promise<NotificationReading | undefined>;
   health(): OutletHealth;
 }
 
@@ -40,6 +46,8 @@ export interface Outlets {
   routeOf(channel: Channel, envelope: Envelope): readonly RouteEntry[];
   find(name: string): Outlet | undefined;
   health(): readonly OutletHealth[];
+  /** Begins to hand on what providers say over connections of their own. @param keep see {@link MessageProvider}. */
+  onReports(keep: (provider: string, reports: readonly ProviderReport[]) => Promise<void>): void;
   close(): Promise<void>;
 }
 
@@ -78,6 +86,9 @@ export function createOutlets(config: ProvidersConfig, deps: ProviderDeps): Outl
     routeOf,
     find: (name) => byName.get(name)?.outlet,
     health: () => made.map(({ outlet }) => outlet.health()),
+    onReports(keep) {
+      for (const { outlet } of made) outlet.onReports((reports) => keep(outlet.name, reports));
+    },
     close: async () => void (await Promise.all(made.map(({ outlet }) => outlet.close()))),
   };
 }
@@ -100,6 +111,7 @@ function takes(
 }
 
 interface OwnOutlet extends Outlet {
+  onReports(keep: (reports: readonly ProviderReport[]) => Promise<void>): void;
   close(): Promise<void>;
 }
 
@@ -122,7 +134,8 @@ function createOutlet(settings: ProviderSettings, channel: Channel, deps: Provid
       return outcome;
     },
     lookUp: (message, signal) => lookUpBy(provider, message, signal),
-    readNotification: (notification) => provider.readNotification?.(notification),
+    readNotification: async (notification) => provider.readNotification?.(notification),
+    onReports: (keep) => provider.onReports?.(keep),
     health: () => ({ name, kind, channel, priority, weight, status: gate.status() }),
     close: () => provider.close(),
   };

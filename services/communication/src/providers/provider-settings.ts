@@ -40,6 +40,7 @@ export const providerSchemas = {
       password: Type.Optional(text),
       connections: Type.Integer({ minimum: 1, maximum: 100, default: 5 }),
       bounceDomain: text,
+      notificationToken: Type.Optional(notificationToken),
       dkim: Type.Optional(Type.Object({ domain: text, selector: text, privateKey: text }, strict)),
       senders,
     },

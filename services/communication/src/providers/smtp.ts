@@ -1,5 +1,15 @@
 import { createTransport, type SendMailOptions } from 'nodemailer';
-import type { Mailbox, MessageProvider, OutgoingEmail, RefusedRecipient, SendOutcome } from '../domain/ports.ts';
+import type {
+  Mailbox,
+  MessageProvider,
+  NotificationReading,
+  OutgoingEmail,
+  ProviderNotification,
+  RefusedRecipient,
+  SendOutcome,
+} from '../domain/ports.ts';
+import { readDeliveryStatus } from './delivery-status.ts';
+import { hasToken } from './notification-token.ts';
 import { refusalOf, type SmtpFailure, smtpOutcome } from './smtp-outcome.ts';
 import { unsubscribeHeaders } from './unsubscribe-headers.ts';
 
@@ -19,6 +29,8 @@ export interface SmtpSettings {
    * (`bounces+<id>@` this domain), and the right side of Message-IDs.
    */
   readonly bounceDomain: string;
+  /** In the query of the URL that returned mail is handed to, as `token`; absent: none is taken. */
+  readonly notificationToken?: string;
   readonly dkim?: { readonly domain: string; readonly selector: string; readonly privateKey: string };
 }
 
@@ -66,8 +78,18 @@ export function createSmtp(settings: SmtpSettings): MessageProvider<OutgoingEmai
         contents.forget(mail.messageId);
       }
     },
+    ...(settings.notificationToken !== undefined && {
+      readNotification: (notification) => readReturned(notification, settings.notificationToken),
+    }),
     close: async () => pool.close({ force: true }),
   };
+}
+
+/** A mail that came back, as it is. */
+async function readReturned({ url, body }: ProviderNotification, token = ''): Promise<NotificationReading> {
+  if (!hasToken(url, token)) return 'forged';
+  const reports = await readDeliveryStatus(body);
+  return reports === undefined ? 'unreadable' : { reports };
 }
 
 function createPool({ host, port, tls, ca, auth, connections, timeoutMs, dkim }: SmtpSettings) {

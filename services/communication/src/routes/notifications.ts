@@ -14,7 +14,7 @@ const Params = Type.Object({ provider: Type.String({ maxLength: 63 }) });
 export interface NotificationRoutesDeps {
   readonly store: Pick<ReportStore, 'receive'>;
   /** Undefined: there is no such provider, or it sends none. */
-  readonly read: (provider: string, notification: ProviderNotification) => NotificationReading | undefined;
+  readonly read: (provider: string, notification: ProviderNotification) => Promise<NotificationReading | undefined>;
   /** Where the provider sends its notifications, without a query. */
   readonly notificationsUrl: (provider: string) => string;
   /** Reports may be due now. */
@@ -40,7 +40,7 @@ export function notificationRoutes({ store, read, notificationsUrl, wake }: Noti
           const body = bytesOf(request);
           const search = /\?.*$/s.exec(request.raw.url ?? '')?.[0] ?? '';
           const url = `${notificationsUrl(provider)}${search}`;
-          const reading = read(provider, { url, headers: textsOf(request), body });
+          const reading = await read(provider, { url, headers: textsOf(request), body });
           if (reading === undefined) throw commonError('NOT_FOUND');
           if (reading === 'forged') throw commonError('UNAUTHENTICATED');
           if (reading === 'unreadable') throw invalidRequest([{ path: 'body', message: 'is no report that is known' }]);

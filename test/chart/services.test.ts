@@ -39,7 +39,8 @@ describe.each(SERVICES)('%s', (name) => {
       parseVaultKeys(secretText(objects, `rollcall-${name}-vault`, 'keys.yaml'));
     expect(keysOf(first)).toHaveLength(1);
     expect(keysOf(first)).not.toEqual(keysOf(second));
-    expect(secretsOf(first, name)).toEqual({ [`${directory}vault`]: `rollcall-${name}-vault` });
+    expect(secretsOf(first, name)).toMatchObject({ [`${directory}vault`]: `rollcall-${name}-vault` });
+    expect(secretsOf(first, name)).not.toHaveProperty([`${directory}providers`]);
     expect(environmentOf(first, `rollcall-${name}`)).toMatchObject({
       ROLLCALL_VAULT_KEYS_FILE: `${directory}vault/keys.yaml`,
       ROLLCALL_PROVIDERS_FILE: '',
@@ -56,15 +57,15 @@ describe.each(SERVICES)('%s', (name) => {
     const objects = await renderChart({
       [name]: { vault: { existingSecret: 'my-keys' }, providers: { existingSecret: 'my-providers' } },
     });
-    expect(secretsOf(objects, name)).toEqual({
+    expect(secretsOf(objects, name)).toMatchObject({
       [`${directory}vault`]: 'my-keys',
       [`${directory}providers`]: 'my-providers',
     });
     expect(environmentOf(objects, `rollcall-${name}`)['ROLLCALL_PROVIDERS_FILE']).toBe(
       `${directory}providers/providers.yaml`,
     );
-    const made = objects.filter(({ kind, metadata }) => kind === 'Secret' && metadata.name.includes(name));
-    expect(made).toEqual([]);
+    const made = objects.filter(({ kind, metadata }) => kind === 'Secret' && /-(vault|providers)$/.test(metadata.name));
+    expect(made.filter(({ metadata }) => metadata.name.includes(name))).toEqual([]);
   });
 
   test('has the providers of the values in a Secret alone, and starts anew when they change', async () => {
@@ -139,4 +140,40 @@ test('sellers are a file of payment, where there are some', async () => {
   expect(parse(data['sellers.yaml'] ?? '')).toEqual({ sellers: [seller] });
   expect(environmentOf(objects, 'rollcall-payment')['ROLLCALL_SELLERS_FILE']).toBe('/etc/rollcall/sellers.yaml');
   expect(environmentOf(await renderChart(), 'rollcall-payment')['ROLLCALL_SELLERS_FILE']).toBe('');
+});
+
+test('payment has a client of its own, which may send messages, and of which the gateway knows the same secret', async () => {
+  const objects = await renderAnew({});
+  expect(objectOf(objects, 'ApiClient', 'rollcall-payment')).toMatchObject({
+    metadata: { namespace: 'rollcall-clients', annotations: { 'helm.sh/hook': 'post-install,post-upgrade' } },
+    spec: { clientId: 'rollcall-payment', scopes: ['messages:send'], secretRef: { name: 'rollcall-payment' } },
+  });
+  const known = objectOf(objects, 'Secret', 'rollcall-payment');
+  expect(known.metadata).toMatchObject({
+    namespace: 'rollcall-clients',
+    labels: { 'rollcall.dev/api-client': 'true' },
+  });
+  const secret = secretText(objects, 'rollcall-payment-client', 'secret');
+  expect(secret).toMatch(/^[A-Za-z0-9]{32}$/);
+  expect(secretText(objects, 'rollcall-payment', 'secret')).toBe(secret);
+  expect(secretText(await renderAnew({}), 'rollcall-payment', 'secret')).not.toBe(secret);
+  expect(secretsOf(objects, 'payment')).toMatchObject({
+    '/var/run/secrets/rollcall-client': 'rollcall-payment-client',
+  });
+  expect(environmentOf(objects, 'rollcall-payment')).toMatchObject({
+    ROLLCALL_CLIENT_ID: 'rollcall-payment',
+    ROLLCALL_CLIENT_SECRET_FILE: '/var/run/secrets/rollcall-client/secret',
+  });
+});
+
+test('payment has a client that is there, or none where nobody sends mails', async () => {
+  const own = await renderChart({ payment: { client: { id: 'billing', existingSecret: 'mine' } } });
+  expect(own.filter(({ kind }) => kind === 'ApiClient')).toEqual([]);
+  expect(secretsOf(own, 'payment')).toMatchObject({ '/var/run/secrets/rollcall-client': 'mine' });
+  expect(environmentOf(own, 'rollcall-payment')['ROLLCALL_CLIENT_ID']).toBe('billing');
+  const alone = await renderChart({ processes: { communication: { enabled: false } } });
+  expect(alone.filter(({ kind }) => kind === 'ApiClient')).toEqual([]);
+  expect(environmentOf(alone, 'rollcall-payment')['ROLLCALL_CLIENT_ID']).toBe('');
+  const nobody = renderChart({ payment: { client: { existingSecret: 'mine' } } });
+  await expect(nobody).rejects.toThrow('payment.client.id says whose secret is in payment.client.existingSecret');
 });

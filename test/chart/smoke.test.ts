@@ -174,9 +174,13 @@ test('alerts and dashboards ask for metrics that the processes have', async () =
   );
   const known = new Set(served.join('\n').match(/(?<=^# TYPE )\w+/gm) ?? []);
   const files = await Promise.all(
-    ['alerts.yaml', 'dashboards/delivery.json', 'dashboards/gateway.json', 'dashboards/registry.json'].map((file) =>
-      readFile(join(CHART, 'files', file), 'utf8'),
-    ),
+    [
+      'alerts.yaml',
+      'dashboards/delivery.json',
+      'dashboards/gateway.json',
+      'dashboards/registry.json',
+      'dashboards/services.json',
+    ].map((file) => readFile(join(CHART, 'files', file), 'utf8')),
   );
   const asked = new Set(files.join('\n').match(/\b[a-z_]+(?=\{namespace=)/g) ?? []);
   expect(asked.size).toBeGreaterThan(15);

@@ -103,6 +103,23 @@ https://{{ $hostname }}
 {{- end -}}
 {{- end -}}
 
+{{/* Id of the client by which payment has mails sent; empty: nobody sends any. Takes the root. */}}
+{{- define "rollcall.paymentClient" -}}
+{{- $processes := include "rollcall.processes" . | fromYaml -}}
+{{- if .Values.payment.client.existingSecret -}}
+{{- required "payment.client.id says whose secret is in payment.client.existingSecret" .Values.payment.client.id -}}
+{{- else if and (hasKey $processes "payment") (hasKey $processes "communication") (hasKey $processes "gateway") -}}
+{{- include "rollcall.fullname" . }}-payment
+{{- end -}}
+{{- end -}}
+
+{{/* Name of the Secret with the client's secret; empty: there is no client. Takes the root. */}}
+{{- define "rollcall.paymentClientSecret" -}}
+{{- if include "rollcall.paymentClient" . -}}
+{{- default (printf "%s-payment-client" (include "rollcall.fullname" .)) .Values.payment.client.existingSecret -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Name of the Secret in which the registry keeps the secrets of webhooks. */}}
 {{- define "rollcall.webhookSecrets" -}}
 {{- include "rollcall.fullname" . }}-webhooks

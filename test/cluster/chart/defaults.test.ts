@@ -212,7 +212,9 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     const mayStay = /^(serviceregistration|lease)\.\S+\/(rollcall-registry|communication|payment)/;
     await expect.poll(async () => (await leftovers()).filter((name) => !mayStay.test(name)), POLL).toEqual(kept);
     const clients = ['get', 'apiclients,secrets', `--namespace=${installation.clientsNamespace}`, '--output=name'];
-    expect(await kubectl(...clients)).toBe('apiclient.rollcall.dev/buyer\nsecret/buyer-api-client\n');
+    expect(await kubectl(...clients)).toBe(
+      'apiclient.rollcall.dev/buyer\napiclient.rollcall.dev/rollcall-payment\nsecret/buyer-api-client\n',
+    );
   });
 
   /** All that is in the namespace but for what Kubernetes puts into every one. */

@@ -130,12 +130,13 @@ for (const [name, url] of SERVICE_URLS.split(' ')
   });
   await eventually(`${name} has registered itself`, answersWith('GET', `/services/${name}`, { status: 200 }));
   if (GATEWAY_URL === undefined) continue;
-  // For a provider that there is none of: the refusal is the service's, and no effect of a message or payment.
+  // For a provider that there is none of. The service refuses it, and the gateway would where it knows no service.
   await eventually(`the gateway leads providers to ${name}`, async () => {
     const path = `${GATEWAY_URL}/api/v1/${name}/notifications/helm-test`;
     const response = await fetch(path, { method: 'POST', body: '{}', signal: AbortSignal.timeout(10_000) });
     const body = await response.json();
-    return ['NOT_FOUND', 'PATH_NOT_FOUND'].includes(body.error?.code) || body;
+    const isOfGateway = ['ROUTE_NOT_FOUND', 'SERVICE_NOT_FOUND'].includes(body.error?.code);
+    return ([400, 401, 404].includes(response.status) && !isOfGateway) || body;
   });
 }
 // One behind TLS is not asked: this speaks the bare protocol.

@@ -1,6 +1,7 @@
 import { register } from '@rollcall/client/registration.ts';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type EventWorld, startEventWorld } from '../platform/webhooks.ts';
+import { openEventStream } from '../support/event-stream.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
@@ -128,6 +129,17 @@ async function streams(): Promise<number> {
   const answer = await fetch(`${world.service.service.adminUrl}/metrics`);
   return Number(/^rollcall_event_streams(?:\{.*\})? (\d+)$/m.exec(await answer.text())?.[1]);
 }
+
+test('server-sent events come by the gateway, too, from the same cursor', async () => {
+  const client = await follow();
+  const from = await synced(client);
+  const [id] = await world.happen(subject, 'payment.succeeded');
+  const { payload } = await client.next();
+  await using stream = await openEventStream(`${gateway.url}/api/v1/payment/events`, from, token);
+  expect(await stream.next()).toEqual({ id, type: 'payment.succeeded', data: payload });
+  const [later] = await world.happen(subject, 'payment.failed');
+  expect((await stream.until('payment.failed')).at(-1)?.id).toBe(later);
+});
 
 test('a replica that is killed costs no event', async () => {
   const other: Replica = stack.use(await world.service.startProcess());

@@ -68,10 +68,9 @@ function permutationsOf<T>(items: readonly T[]): readonly T[][] {
   );
 }
 
-/** As Twilio posts it. */
-async function report(id: string, sid: string, status: string): Promise<number> {
-  const url = `${fixture.gateway.url}/api/v1/communication/notifications/twilio?message=${id}`;
-  const fields = { MessageSid: sid, MessageStatus: status, To: '+447400123456' };
+/** As Twilio posts it. @param search of the address that it was told. */
+async function post(fields: Readonly<Record<string, string>>, search = ''): Promise<number> {
+  const url = `${fixture.gateway.url}/api/v1/communication/notifications/twilio${search}`;
   const answer = await fetch(url, {
     method: 'POST',
     headers: {
@@ -83,6 +82,18 @@ async function report(id: string, sid: string, status: string): Promise<number> 
   return answer.status;
 }
 
+test('who answers STOP gets nothing more, from whoever wrote to them', async () => {
+  await expect.poll(statusOf(await fixture.send('twilio'))).toBe('delivered');
+  const answer = { MessageSid: 'SM1', From: '+447400123456', To: '+27600000001', Body: ' Stop\n' };
+  expect(await post({ ...answer, Body: 'Thank you' })).toBe(204);
+  expect(await post({ ...answer, MessageSid: 'SM2' })).toBe(204);
+  await expect
+    .poll(async () => (await fixture.ana('GET', '/suppressions')).body)
+    .toMatchObject({ suppressions: [{ recipient: '+447400123456', channel: 'sms', reason: 'stop' }] });
+  expect((await fixture.send('twilio')).body).toMatchObject({ status: 'suppressed' });
+  await fixture.ana('DELETE', '/suppressions/+447400123456');
+});
+
 test('the end is the same in whatever order reports come, one after another or at once', async () => {
   const orders = permutationsOf(['queued', 'sent', 'delivered']);
   for (const isAtOnce of [false, true]) {
@@ -90,7 +101,8 @@ test('the end is the same in whatever order reports come, one after another or a
       fixture.twilio.addFaults({ kind: 'never', times: 1 });
       const sent = await fixture.send('twilio');
       const id = String(sent.body?.['id']);
-      const one = (status: string) => report(id, `SM${id.replaceAll('-', '')}`, status);
+      const MessageSid = `SM${id.replaceAll('-', '')}`;
+      const one = (MessageStatus: string) => post({ MessageSid, MessageStatus }, `?message=${id}`);
       const answers: number[] = [];
       if (isAtOnce) answers.push(...(await Promise.all(order.map(one))));
       else for (const status of order) answers.push(await one(status));

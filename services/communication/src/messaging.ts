@@ -113,12 +113,12 @@ async function outletsOf({ config, clock }: ServiceGround<CommunicationConfig>):
 
 /** What takes the reports of providers, and works on them. */
 function createReporting(
-  { config, pool, vault, recordEvents, clock, log }: ServiceGround<CommunicationConfig>,
+  { config, pool, vault, index, recordEvents, clock, log }: ServiceGround<CommunicationConfig>,
   { suppressions }: Pick<MessagingDeps, 'suppressions'>,
   outlets: Outlets,
 ): Pick<Messaging, 'routes' | 'actors'> {
   const store = createReportTable({ pool, vault });
-  const messages = createReportedMessages({ pool, vault, recordEvents });
+  const messages = createReportedMessages({ pool, vault, recipients: index('recipient'), recordEvents });
   const work = createDueWork({
     name: 'reports',
     take: (limit) => store.take(limit),

@@ -18,6 +18,8 @@ interface ReportedMessage {
 export interface ReportedMessages {
   /** By our id, else by the provider's; only what that provider was called for. */
   find(provider: string, ids: Pick<ProviderReport, 'messageId' | 'providerId'>): Promise<ReportedMessage | undefined>;
+  /** The last message of each subject to a recipient, by that provider. */
+  findLast(provider: string, recipient: string): Promise<readonly ReportedMessage[]>;
   receive(message: ReportedMessage, receipt: Receipt, reason: string | undefined): Promise<void>;
 }
 
@@ -59,6 +61,7 @@ export async function applyReport(
 ): Promise<void> {
   const { store, messages, suppressions, clock } = deps;
   const { messageId, providerId, receipt, reason, recipient } = report;
+  if (messageId === undefined && providerId === undefined) return applyToRecipient(deps, { id, provider, report });
   const ids = {
     ...(messageId !== undefined && UUID.test(messageId) && { messageId }),
     ...(providerId !== undefined && { providerId }),
@@ -82,4 +85,20 @@ export async function applyReport(
   // What becomes of a copy says nothing of the message itself.
   if (receipt !== undefined && !isOfCopy) await messages.receive(message, receipt, reason);
   await store.end(id, message.id);
+}
+
+/**
+ * A recipient has answered that they want nothing more. Which subject is meant nobody can tell: it
+ * holds for all who wrote to them by that provider.
+ */
+async function applyToRecipient(
+  { store, messages, suppressions }: ReportDeps,
+  { id, provider, report: { recipient, suppress } }: Pick<DueReport, 'id' | 'provider' | 'report'>,
+): Promise<void> {
+  if (recipient === undefined || suppress === undefined) return store.end(id, undefined);
+  const known = await messages.findLast(provider, recipient);
+  for (const { id: messageId, subject, channel, to } of known) {
+    await suppressions.suppress({ ...suppress, subject, channel, recipient: to, messageId });
+  }
+  await store.end(id, known[0]?.id);
 }

@@ -142,7 +142,7 @@ function createOutlet(settings: ProviderSettings, channel: Channel, deps: Provid
 }
 
 /** What an outcome says of the provider itself. */
-function signalOf(outcome: SendOutcome): 'good' | 'bad' | 'none' {
+export function signalOf(outcome: SendOutcome): 'good' | 'bad' | 'none' {
   switch (outcome.outcome) {
     case 'accepted':
       return 'good';

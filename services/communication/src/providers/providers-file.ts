@@ -79,7 +79,7 @@ export async function readProviders(file: string | undefined, rules: ProvidersFi
  *
  * @throws Error naming every fault, and no value: credentials are among them.
  */
-function parseProviders(text: string, rules: ProvidersFileRules): ProvidersConfig {
+export function parseProviders(text: string, rules: ProvidersFileRules): ProvidersConfig {
   const given = Value.Default(schema, parsedYaml(text) ?? {});
   if (!Value.Check(schema, given)) throw notValid(faultsOf(schema, given, ''));
   const faults: string[] = [];

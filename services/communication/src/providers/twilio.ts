@@ -8,6 +8,7 @@ import type {
   NotificationReading,
   OutgoingSms,
   ProviderNotification,
+  ProviderReport,
   RefusalCause,
   SendOutcome,
 } from '../domain/ports.ts';
@@ -120,7 +121,8 @@ function readNotification(notification: ProviderNotification, authToken: string)
     return 'forged';
   const sid = form.get('MessageSid');
   const status = form.get('MessageStatus');
-  if (sid === null || status === null) return 'unreadable';
+  if (sid === null) return 'unreadable';
+  if (status === null) return { reports: answersOf(sid, form) };
   const receipt = RECEIPTS[status];
   const code = form.get('ErrorCode');
   const messageId = new URL(notification.url).searchParams.get('message');
@@ -137,6 +139,17 @@ function readNotification(notification: ProviderNotification, authToken: string)
       },
     ],
   };
+}
+
+/** What Twilio takes for STOP by itself, in English. https://help.twilio.com/articles/223134027 */
+const STOP_WORDS = new Set(['STOP', 'STOPALL', 'UNSUBSCRIBE', 'CANCEL', 'END', 'QUIT', 'OPTOUT', 'REVOKE']);
+
+/** Of what a recipient has answered: whether they want nothing more. The rest is not for us. */
+function answersOf(sid: string, form: URLSearchParams): readonly ProviderReport[] {
+  const recipient = form.get('From');
+  const isStop = form.get('OptOutType') === 'STOP' || STOP_WORDS.has((form.get('Body') ?? '').trim().toUpperCase());
+  if (recipient === null || !isStop) return [];
+  return [{ eventKey: `${sid}:STOP`, recipient, reason: 'STOP', suppress: { kind: 'opted-out' } }];
 }
 
 /**

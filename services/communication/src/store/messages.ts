@@ -4,6 +4,7 @@ import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/po
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import type { MessageStore } from '../domain/message-store.ts';
 import type { Attempt, NewMessage } from '../domain/messages.ts';
+import { messageMoves } from '../domain/states.ts';
 import { changeMessage, recordState } from './message-changes.ts';
 import { createMessageRows, foldedRecipient, MESSAGE_COLUMNS, type MessageRow } from './message-rows.ts';
 
@@ -76,8 +77,8 @@ export function createMessageTable(deps: MessageTableDeps): MessageStore {
       inTransaction(pool(), async (client) => {
         const { rowCount } = await client.query(
           `UPDATE messages SET expires_at = now() + make_interval(secs => $2::double precision / 1000)
-           WHERE id = $1 AND content IS NOT NULL`,
-          [id, expiresAfterMs],
+           WHERE id = $1 AND content IS NOT NULL AND state = ANY($3)`,
+          [id, expiresAfterMs, messageMoves.restarted.from],
         );
         if (rowCount === 0) return false;
         const anew = { tried: [], pauses: 0, lookups: 0 };

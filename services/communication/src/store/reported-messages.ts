@@ -3,8 +3,8 @@ import type { Channel } from '../domain/messages.ts';
 import type { ReportedMessages } from '../domain/reports.ts';
 import { attemptMoves } from '../domain/states.ts';
 import { changeMessage } from './message-changes.ts';
-import { createMessageRows } from './message-rows.ts';
-import type { SendingTableDeps } from './sending.ts';
+import { createMessageRows, foldedRecipient } from './message-rows.ts';
+import type { MessageTableDeps } from './messages.ts';
 
 interface ReportedRow {
   readonly id: string;
@@ -15,8 +15,12 @@ interface ReportedRow {
 }
 
 /** Messages, as providers report of them. */
-export function createReportedMessages({ pool, vault, recordEvents }: SendingTableDeps): ReportedMessages {
+export function createReportedMessages({ pool, vault, recipients, recordEvents }: MessageTableDeps): ReportedMessages {
   const rows = createMessageRows(vault);
+  const reportedOf = ({ envelope, number: attempt, ...row }: ReportedRow) => {
+    const { to } = rows.openEnvelope(row.id, envelope);
+    return { ...row, to, attempt };
+  };
   return {
     async find(provider, { messageId, providerId }) {
       const { rows: found } = await pool().query<ReportedRow>(
@@ -26,10 +30,17 @@ export function createReportedMessages({ pool, vault, recordEvents }: SendingTab
          ORDER BY (provider_id = $3) DESC NULLS LAST, number DESC LIMIT 1`,
         [provider, messageId ?? providerId, providerId],
       );
-      return found.map(({ envelope, number: attempt, ...row }) => {
-        const { to } = rows.openEnvelope(row.id, envelope);
-        return { ...row, to, attempt };
-      })[0];
+      return found.map(reportedOf)[0];
+    },
+    async findLast(provider, recipient) {
+      const { rows: found } = await pool().query<ReportedRow>(
+        `SELECT DISTINCT ON (subject) messages.id, subject, channel, envelope, number
+         FROM messages JOIN attempts ON message_id = messages.id
+         WHERE recipient = ANY($2) AND attempts.provider = $1
+         ORDER BY subject, messages.created_at DESC, number DESC`,
+        [provider, recipients.candidates(foldedRecipient(recipient))],
+      );
+      return found.map(reportedOf);
     },
     receive: ({ id, attempt }, receipt, reason) =>
       inTransaction(pool(), async (client) => {

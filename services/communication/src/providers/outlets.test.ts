@@ -1,0 +1,94 @@
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { MockAgent } from 'undici';
+import { expect, test } from 'vitest';
+import type { SendOutcome } from '../domain/ports.ts';
+import { createOutlets, signalOf } from './outlets.ts';
+import { parseProviders } from './providers-file.ts';
+
+let nowMs = 0;
+const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs };
+
+function outletsOf(file: unknown) {
+  return createOutlets(parseProviders(JSON.stringify(file), { addresses: 'any' }), {
+    dispatcher: new MockAgent(),
+    mayConnect: addressRules.any,
+    clock,
+    notificationsUrl: (name) => `https://gateway.example/${name}`,
+  });
+}
+
+const smtp = { kind: 'smtp', host: '127.0.0.1', port: 1, tls: 'none', bounceDomain: 'shop.example' };
+const bulksms = { kind: 'bulksms', user: 'id', password: 'secret', notificationToken: 'token-of-notifications' };
+const vapid = { subject: 'mailto:a@b.example', publicKey: 'x', privateKey: 'y' };
+const names = (route: readonly { readonly provider: string }[]) => route.map(({ provider }) => provider);
+const metadata = {};
+
+test('mail goes by providers that may send from its sender', async () => {
+  const outlets = outletsOf({
+    email: {
+      from: { address: 'shop@shop.example' },
+      providers: [
+        { ...smtp, name: 'usual' },
+        { ...smtp, name: 'domain', senders: ['@shop.example'] },
+        { ...smtp, name: 'other', senders: ['news@news.example'] },
+      ],
+    },
+  });
+  const route = (from: string) => names(outlets.routeOf('email', { to: 'a@b.example', from, metadata }));
+  expect(route('shop@shop.example')).toEqual(['usual', 'domain']);
+  expect(route('help@shop.example')).toEqual(['domain']);
+  expect(route('news@news.example')).toEqual(['other']);
+  expect(route('help@evil-shop.example')).toEqual([]);
+  expect([outlets.ways.mayBeFrom('news@news.example'), outlets.ways.mayBeFrom('a@bank.example')]).toEqual([
+    true,
+    false,
+  ]);
+  await outlets.close();
+});
+
+test('an SMS goes by the order of its country, a push message by the service of its device', async () => {
+  const outlets = outletsOf({
+    sms: {
+      byCountry: { DE: ['second', 'first'] },
+      providers: [
+        { ...bulksms, name: 'first' },
+        { ...bulksms, name: 'second', priority: 1 },
+      ],
+    },
+    push: { providers: [{ kind: 'webpush', name: 'browsers', vapid }] },
+  });
+  const route = (country: string) => outlets.routeOf('sms', { to: '+1', country, metadata });
+  expect(route('ZA').map(({ provider, priority }) => [provider, priority])).toEqual([
+    ['first', 0],
+    ['second', 1],
+  ]);
+  expect(names(route('DE'))).toEqual(['second', 'first']);
+  expect(names(outlets.routeOf('push', { to: 't', platform: 'webpush', metadata }))).toEqual(['browsers']);
+  expect(outlets.ways.has('push', { platform: 'fcm' })).toBe(false);
+  expect(outlets.ways.platforms).toEqual(['webpush']);
+  await outlets.close();
+});
+
+test('a provider is called no more often than its rate', async () => {
+  const outlets = outletsOf({ sms: { providers: [{ ...bulksms, name: 'slow', ratePerSecond: 4 }] } });
+  const slow = outlets.find('slow');
+  expect(slow?.tryAcquire()).toBe(true);
+  expect(slow?.tryAcquire()).toBe(false);
+  expect(slow?.availableInMs()).toBe(250);
+  nowMs += 250;
+  expect(slow?.tryAcquire()).toBe(true);
+  await outlets.close();
+});
+
+test.each<[SendOutcome, ReturnType<typeof signalOf>]>([
+  [{ outcome: 'accepted', providerId: '1' }, 'good'],
+  [{ outcome: 'refused', cause: 'recipient', reason: '550 5.1.1' }, 'good'],
+  [{ outcome: 'refused', cause: 'credit', reason: '402' }, 'bad'],
+  [{ outcome: 'failed', reason: '450 4.2.2' }, 'none'],
+  [{ outcome: 'failed', reason: '429' }, 'none'],
+  [{ outcome: 'failed', reason: '503' }, 'bad'],
+  [{ outcome: 'failed', reason: 'ECONNREFUSED' }, 'bad'],
+  [{ outcome: 'unknown', reason: 'timeout' }, 'bad'],
+])('%j says of the provider: %s', (outcome, said) => {
+  expect(signalOf(outcome)).toBe(said);
+});

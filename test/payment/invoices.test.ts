@@ -187,6 +187,13 @@ describe('a credit note', () => {
     }
     expect(taxes.reduce((sum, tax) => sum + tax)).toBe(3_625);
     expect((await shop.get(path)).body).toMatchObject({ status: 'paid', amountDue: 0, amountCredited: 27_792 });
+    const { body: invoice } = await shop.get(path);
+    const { creditNotes } = invoice as { creditNotes: { id: string }[] };
+    const notePath = `${path}/credit-notes/${creditNotes[0]?.id}`;
+    const pdf = await pdfOf(notePath);
+    expect(textOf(pdf)).toMatch(/Credit Note[\s\S]*Credit for invoice: INV-|^none$/);
+    expect(await pdfOf(notePath)).toEqual(pdf);
+    expect((await shop.get(`${path}/credit-notes/${randomUUID()}/pdf`)).status).toBe(404);
     const more = await shop.post(`${path}/credit-notes`, { items: [{ line: 0, amount: 1 }] });
     expect(more.body).toMatchObject({ error: { code: 'CREDIT_EXCEEDS_INVOICE', details: { line: 0, left: 0 } } });
   });

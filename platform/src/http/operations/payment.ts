@@ -68,6 +68,7 @@ export const paymentOperations: readonly Operation[] = [
       'GET /invoices',
       'GET /invoices/:id',
       'GET /invoices/:id/pdf',
+      'GET /invoices/:id/credit-notes/:noteId/pdf',
     ],
   },
   {

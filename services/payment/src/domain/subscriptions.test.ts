@@ -2,10 +2,12 @@ import { describe, expect, test } from 'vitest';
 import {
   beginCharge,
   changePlan,
+  closeInvoice,
   createSubscription,
   endCharge,
   moveSubscription,
   type SubscriptionChange,
+  withdrawCharge,
   withInvoice,
   withOverdue,
   withReminder,
@@ -274,4 +276,24 @@ describe('another plan', () => {
     expect(changePlan(active, request)).toEqual({ kind: 'refused', reason: 'currency' });
     expect(changePlan({ ...active, state: 'past_due' }, request)).toEqual({ kind: 'refused', reason: 'state' });
   });
+});
+
+test('a charge that was surely not made leaves no trace, and its number is used again', () => {
+  const due = invoice(active, days(28));
+  const { key: open = '' } = due.open ?? {};
+  const charging = changedBy(beginCharge(due, { key: open, attempt: 1 }));
+  expect(withdrawCharge(charging, { key: open, attempt: 2 })).toEqual({ kind: 'stays' });
+  expect(withdrawCharge(due, { key: open, attempt: 0 })).toEqual({ kind: 'stays' });
+  expect(changedBy(withdrawCharge(charging, { key: open, attempt: 1 }))).toEqual(due);
+  const failed = charge(due, 'failed', days(28));
+  const again = changedBy(beginCharge(failed, { key: open, attempt: 2 }));
+  expect(changedBy(withdrawCharge(again, { key: open, attempt: 2 }))).toEqual(failed);
+});
+
+test('an invoice that is paid by hand, or taken back, ends dunning', () => {
+  const overdue = charge(invoice(active, days(28)), 'failed', days(28));
+  expect(overdue.state).toBe('past_due');
+  expect(closeInvoice(overdue, key, days(29))).toEqual({ kind: 'stays' });
+  const closed = changedBy(closeInvoice(overdue, overdue.open?.key ?? '', days(29)));
+  expect(closed).toMatchObject({ state: 'active', open: undefined });
 });

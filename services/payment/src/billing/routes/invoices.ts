@@ -3,10 +3,12 @@ import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
 import { answersOnce, found, IdParams, idOf, isUuid, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
+import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { paymentError, refusals } from '../../domain/errors.ts';
 import { totalsOf } from '../../domain/invoices.ts';
-import { renderInvoice } from '../../invoice-pdf.ts';
+import { type PrintedInvoice, renderInvoice } from '../../invoice-pdf.ts';
+import type { CreditNote } from '../domain/credit-notes.ts';
 import { type PayingDeps, payInvoice } from '../domain/invoice-payments.ts';
 import type { Invoice } from '../domain/invoices.ts';
 import { cancelInvoice, createInvoice, creditInvoice, type InvoicingDeps, issueInvoice } from '../domain/invoicing.ts';
@@ -34,7 +36,14 @@ export interface InvoiceRoutesDeps extends InvoicingDeps, PayingDeps {
 
 /** What customers are to pay. */
 export function invoiceRoutes(deps: InvoiceRoutesDeps): readonly Routes[] {
-  return [readingRoutes(deps), creatingRoute(deps), changingRoutes(deps), creditNoteRoute(deps), payingRoute(deps)];
+  return [
+    readingRoutes(deps),
+    pdfRoutes(deps),
+    creatingRoute(deps),
+    changingRoutes(deps),
+    creditNoteRoute(deps),
+    payingRoute(deps),
+  ];
 }
 
 function readingRoutes({ invoices }: InvoiceRoutesDeps): Routes {
@@ -47,12 +56,6 @@ function readingRoutes({ invoices }: InvoiceRoutesDeps): Routes {
     },
     strict,
   );
-  const PDF = {
-    200: {
-      description: 'The invoice',
-      content: { 'application/pdf': { schema: Type.Unsafe<Buffer>({ type: 'string', format: 'binary' }) } },
-    },
-  };
   return (app) => {
     app.get(
       '/invoices',
@@ -81,28 +84,63 @@ function readingRoutes({ invoices }: InvoiceRoutesDeps): Routes {
       { schema: { tags, summary: 'One invoice', params: IdParams, response: { 200: InvoiceAnswer } } },
       async (request) => invoiceAnswer(found(await invoices.find(idOf(request), ownerOf(request)))),
     );
+  };
+}
+
+const PDF = {
+  200: {
+    description: 'The file',
+    content: { 'application/pdf': { schema: Type.Unsafe<Buffer>({ type: 'string', format: 'binary' }) } },
+  },
+};
+
+function pdfRoutes({ invoices }: InvoiceRoutesDeps): Routes {
+  return (app) => {
     app.get(
       '/invoices/:id/pdf',
       {
         config: { refuses: refusals('CONFLICT') },
         schema: { tags, summary: 'An invoice that was issued as PDF', params: IdParams, response: PDF },
       },
+      async (request, reply) => sendPdf(reply, printed(found(await invoices.find(idOf(request), ownerOf(request))))),
+    );
+    app.get(
+      '/invoices/:id/credit-notes/:noteId/pdf',
+      {
+        schema: {
+          tags,
+          summary: 'A credit note as PDF',
+          params: Type.Object({ ...IdParams.properties, noteId: Type.String({ description: 'UUID' }) }),
+          response: PDF,
+        },
+      },
       async (request, reply) => {
         const invoice = found(await invoices.find(idOf(request), ownerOf(request)));
-        const pdf = Buffer.from(await renderInvoice(printed(invoice)));
-        return reply
-          .type('application/pdf')
-          .header('content-disposition', `inline; filename="${invoice.issued?.number.replaceAll('/', '-') ?? ''}.pdf"`)
-          .send(pdf);
+        const note = found(invoice.creditNotes.find(({ id }) => id === request.params.noteId));
+        return sendPdf(reply, printedNote(invoice, note));
       },
     );
   };
 }
 
+async function sendPdf(reply: FastifyReply, invoice: PrintedInvoice): Promise<FastifyReply> {
+  const pdf = Buffer.from(await renderInvoice(invoice));
+  return reply
+    .type('application/pdf')
+    .header('content-disposition', `inline; filename="${invoice.number.replaceAll('/', '-')}.pdf"`)
+    .send(pdf);
+}
+
 /** @throws ServiceError CONFLICT for a draft. */
-function printed({ issued, state, currency, lines }: Invoice) {
+function printed({ issued, state, currency, lines }: Invoice): PrintedInvoice {
   if (issued === undefined) throw paymentError('CONFLICT', { details: { status: state } });
   return { ...issued, currency, lines, totals: totalsOf(lines) };
+}
+
+function printedNote(invoice: Invoice, { number, lines, issuedAt, issuedOn }: CreditNote): PrintedInvoice {
+  const { supplier, recipient, currency, number: correctsNumber } = printed(invoice);
+  const note = { title: 'Credit Note', number, correctsNumber, issuedAt, issuedOn } as const;
+  return { ...note, supplier, recipient, currency, lines, totals: totalsOf(lines) };
 }
 
 function creatingRoute(deps: InvoiceRoutesDeps): Routes {

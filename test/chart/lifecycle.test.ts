@@ -268,7 +268,9 @@ test('uninstalling leaves the definitions, what is registered, the clients, the 
     ]);
   expect(await definitions()).toHaveLength(5);
   const clients = ['get', 'apiclients', '--namespace=rollcall-clients', '--output=name'];
-  expect((await cluster.kubectl(clients)).trim()).toBe('apiclient.rollcall.dev/shop');
+  expect((await cluster.kubectl(clients)).trim()).toBe(
+    'apiclient.rollcall.dev/rollcall-payment\napiclient.rollcall.dev/shop',
+  );
 });
 
 test('uninstalling leaves nothing where the values say so', async () => {

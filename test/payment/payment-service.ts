@@ -9,7 +9,7 @@ import { type BillingService, type Caller, idOf, sellers, startBilling } from '.
 import { type Front, startFront } from './front.ts';
 
 const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX';
-const QUICK = { retryDelaysMs: [50, 200, 1000] };
+const QUICK = { retryDelaysMs: [50, 200, 1000, 3000] };
 const PAYMENT_SCOPES = 'payments:write payments:read refunds:write';
 
 /** Payment with simulated providers, behind the open ways of a gateway. */
@@ -110,13 +110,21 @@ export async function choose({ url }: Made, choice: Choice): Promise<Response> {
   if (!page.includes('name="signature"')) return post(url, [['decision', choice]]);
   const fields = [...page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];
   const [, action = ''] = /action="([^"]*)"/.exec(page) ?? [];
-  const posted = await post(
-    text(action),
-    fields.map(([, name = '', value = '']) => [text(name), text(value)]),
-  );
+  const pairs = fields.map(([, name = '', value = '']) => [text(name), text(value)] as const);
+  return choosePayFast({ url: text(action), fields: pairs }, choice);
+}
+
+interface Form {
+  readonly url: string;
+  readonly fields: readonly (readonly [string, string])[];
+}
+
+/** The payer's browser posts the form of PayFast, and the payer chooses. */
+export async function choosePayFast({ url, fields }: Form, choice: Choice): Promise<Response> {
+  const posted = await post(url, fields);
   const next = posted.headers.get('location');
   if (next === null) throw new Error(`PayFast refuses the form: ${await posted.text()}`);
-  return decideAt(new URL(next, action).href, choice);
+  return decideAt(new URL(next, url).href, choice);
 }
 
 /** On the page of a simulator; at Stripe the card decides. */
@@ -138,9 +146,12 @@ function text(escaped: string): string {
   return escaped.replace(/&#(\d+);/g, (_all, code: string) => String.fromCharCode(Number(code)));
 }
 
+/** What was being worked on when its replica died is due again after half a minute. */
+const LONGEST_SECONDS = 40;
+
 /** Reads a payment until it is as it should be. */
 export async function untilPayment(caller: Caller, id: string, status: string): Promise<Answer> {
-  for (let left = 200; ; left -= 1) {
+  for (let left = LONGEST_SECONDS * 20; ; left -= 1) {
     const answer = await caller.get(`/payments/${id}`);
     if (answer.body?.['status'] === status) return answer;
     if (left === 0) throw new Error(`It is not ${status}: ${JSON.stringify(answer.body)}`);

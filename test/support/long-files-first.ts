@@ -11,6 +11,7 @@ const LONG = [
   'test/e2e/gateway-kills.test.ts',
   'test/e2e/kills.test.ts',
   'test/e2e/delivery/policies.test.ts',
+  'test/payment/payment-kills.test.ts',
   'test/e2e/start.test.ts',
   'test/communication/crashes.test.ts',
   'test/chart/lifecycle.test.ts',

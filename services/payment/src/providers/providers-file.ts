@@ -80,7 +80,7 @@ export async function readProviders(file: string, deps: ProvidersDeps): Promise<
 }
 
 /** @throws as {@link readProviders}. */
-function parseProviders(text: string, deps: ProvidersDeps): ConfiguredProviders {
+export function parseProviders(text: string, deps: ProvidersDeps): ConfiguredProviders {
   const value = parsed(text);
   if (!Value.Check(schema, value)) {
     throw faulty(Value.Errors(schema, value).map(({ instancePath, message }) => `${instancePath || '/'} ${message}`));

@@ -102,7 +102,8 @@ function settledBalance(balance: Payment['balance'], event: PaymentEvent): Payme
 function chargesAfter(snapshot: Snapshot, { charge, event }: PaymentChange, books: boolean): readonly KnownCharge[] {
   const { payment, charges } = snapshot;
   const known = charges.find(({ chargeRef }) => chargeRef === charge?.chargeRef);
-  const told = charge === undefined ? [] : [{ isBooked: false, ...known, ...charge, fee: charge.fee ?? known?.fee }];
+  const told =
+    charge === undefined ? [] : [{ ...charge, fee: charge.fee ?? known?.fee, isBooked: known?.isBooked ?? false }];
   const others = charges.filter(({ chargeRef }) => chargeRef !== charge?.chargeRef);
   const all: readonly KnownCharge[] = [...others, ...told];
   const isNothingKnown = all.length === 0 && event === 'resolved_paid' && payment.balance.captured === 0n;

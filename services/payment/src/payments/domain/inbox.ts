@@ -1,3 +1,4 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { paymentError } from '../../domain/errors.ts';
 import { NotificationError } from '../../domain/notification-error.ts';
@@ -61,9 +62,7 @@ export function createReceiving({ inbox, providers, settle, log }: ReceivingDeps
   return {
     async receive(name, notification) {
       const provider = providers.find(name);
-      if (provider === undefined) {
-        throw paymentError('PROVIDER_NOT_CONFIGURED', { details: { providers: providers.names } });
-      }
+      if (provider === undefined) throw commonError('NOT_FOUND');
       const { eventKey, warnings } = await verified(provider, notification);
       const remark = warnings.length === 0 ? undefined : warnings.join('; ');
       if (remark !== undefined) log.warn({ provider: name, remark }, 'a notification is taken with a remark');

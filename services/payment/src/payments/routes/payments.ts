@@ -6,7 +6,7 @@ import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { Email } from '../../billing/routes/schemas.ts';
-import { refusals } from '../../domain/errors.ts';
+import { paymentError, refusals } from '../../domain/errors.ts';
 import type { Payment, PaymentStore } from '../domain/payments.ts';
 import { type MakingDeps, makePayment } from '../making.ts';
 import {
@@ -145,7 +145,9 @@ function decidingRoutes({ payments, idempotency, publicUrl }: PaymentRoutesDeps)
         once(request, reply, {
           operation: 'cancelPayment',
           effect: async () => {
-            const { id } = await ownOf(request);
+            const { id, purpose, state } = await ownOf(request);
+            // What became of a charge is found out, whatever its owner wants.
+            if (purpose === 'charge') throw paymentError('CONFLICT', { details: { status: state } });
             const payment = await payments.change(id, () => ({ event: 'cancel', source: 'caller' }));
             return { status: 200, body: paymentAnswer(publicUrl, payment) };
           },

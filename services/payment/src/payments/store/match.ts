@@ -33,11 +33,13 @@ export async function matchPayment(
     if (open.length === 1) return open[0];
   }
   if (paymentId !== undefined && UUID.test(paymentId)) {
-    // Where it has been charged already, the same method is charged for something else.
+    // Where it has been charged already, the same method is charged for something else; and another checkout is
+    // another program's.
     const [id] = await ids(
       `SELECT id FROM payments WHERE provider = $1 AND id = $2
-         AND (charge_ref IS NULL OR method_index IS NULL OR NOT method_index = ANY($3))`,
-      [paymentId, tokens],
+         AND (charge_ref IS NULL OR method_index IS NULL OR NOT method_index = ANY($3))
+         AND ($4::text IS NULL OR checkout_ref IS NULL OR checkout_ref = $4)`,
+      [paymentId, tokens, checkoutRef],
     );
     if (id !== undefined) return id;
   }

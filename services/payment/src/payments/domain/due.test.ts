@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { dueAt, planWork } from './due.ts';
+
+const HOUR_MS = 3_600_000;
+const at = (hours: number): Date => new Date(Date.UTC(2026, 10, 27) + hours * HOUR_MS);
+const open = {
+  state: 'pending',
+  purpose: 'pay',
+  calledAt: at(0),
+  checkoutRef: 'co_1',
+  expiresAt: at(24),
+  lookUps: 0,
+  lastLookUpAt: undefined,
+} as const;
+const unknown = { ...open, state: 'processing', checkoutRef: undefined } as const;
+const charge = { ...unknown, purpose: 'charge' } as const;
+
+test.each([
+  { what: 'is over', payment: { ...open, state: 'succeeded' } as const, hours: 1, kind: 'nothing' },
+  { what: 'can be paid', payment: open, hours: 1, kind: 'wait' },
+  { what: 'was not paid in time', payment: open, hours: 24.1, kind: 'look_up' },
+  {
+    what: 'was not paid, and nobody can say',
+    payment: { ...open, lookUps: 20, lastLookUpAt: at(90) },
+    hours: 97,
+    kind: 'give_up',
+  },
+  {
+    what: 'was never called for',
+    payment: { ...open, calledAt: undefined, checkoutRef: undefined },
+    hours: 1,
+    kind: 'wait',
+  },
+  {
+    what: 'was never called for, and is too old',
+    payment: { ...open, calledAt: undefined, checkoutRef: undefined },
+    hours: 24,
+    kind: 'expire',
+  },
+  { what: 'has a checkout that is not known', payment: unknown, hours: 0.1, kind: 'call_again' },
+  { what: 'has one that nobody ever saw', payment: unknown, hours: 24, kind: 'expire' },
+  { what: 'is a charge that is not known', payment: charge, hours: 0.1, kind: 'look_up' },
+  { what: 'is one just now', payment: charge, hours: 0.001, kind: 'wait' },
+  {
+    what: 'is one that was looked up a moment ago',
+    payment: { ...charge, lookUps: 3, lastLookUpAt: at(1) },
+    hours: 1.01,
+    kind: 'wait',
+  },
+  {
+    what: 'is one for three days',
+    payment: { ...charge, lookUps: 20, lastLookUpAt: at(70) },
+    hours: 72,
+    kind: 'give_up',
+  },
+])('what is done for a payment that $what', ({ payment, hours, kind }) => {
+  expect(planWork(payment, at(hours)).kind).toBe(kind);
+});
+
+test('it is due when it is to be looked at, and never when it is over', () => {
+  expect(dueAt(open, at(1))).toEqual(at(24));
+  expect(dueAt(charge, at(1))).toEqual(at(1));
+  expect(dueAt({ ...open, state: 'failed' }, at(1))).toBeUndefined();
+});

@@ -1,0 +1,315 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Caller, codeOf, connectTo, idOf } from './billing-service.ts';
+import { choose, madePayment, type PaymentService, startPayment, tea, untilPayment } from './payment-service.ts';
+
+const stack = new AsyncDisposableStack();
+let payment: PaymentService;
+let shop: Caller;
+let database: Client;
+
+beforeAll(async () => {
+  payment = stack.use(await startPayment({ ROLLCALL_PROVIDER_TIMEOUT_SECONDS: '0.5' }));
+  shop = await payment.callerOf('shop');
+  database = stack.use(await connectTo(payment.databaseUrl));
+});
+
+afterEach(async () => {
+  for (const simulator of [payment.payfast, payment.yoco, payment.stripe]) await simulator.reset();
+});
+
+afterAll(() => stack.disposeAsync());
+
+/** Lets two minutes pass for what is not known of a payment. */
+async function letTimePass(id: string): Promise<void> {
+  await database.query(
+    `UPDATE payments SET called_at = called_at - interval '2 minutes', due_at = now(),
+       last_look_up_at = last_look_up_at - interval '12 hours' WHERE id = $1`,
+    [id],
+  );
+}
+
+async function count(table: string, where: string, parameters: readonly unknown[] = []): Promise<number> {
+  const { rows } = await database.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM ${table} WHERE ${where}`,
+    [...parameters],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** Calls that took effect at Yoco. */
+function takenByYoco(path: string): number {
+  return payment.yoco.requests().filter(({ target, isAccepted }) => target.includes(path) && isAccepted).length;
+}
+
+describe('the payer comes back while the notification arrives (case A11)', () => {
+  test('a hundred payments are captured once each, and nobody sees a failure', async () => {
+    payment.yoco.addFaults({ kind: 'twice' });
+    const buyer = await payment.callerOf('buyer');
+    const pay = async (): Promise<string> => {
+      const made = await madePayment(buyer, { provider: 'yoco' });
+      const decided = await choose(made, 'pay');
+      const back = String(decided.headers.get('location'));
+      expect(new URL(back).origin).toBe(payment.front.url);
+      const pages = await Promise.all([fetch(back), fetch(back)]);
+      expect(pages.map(({ status }) => status)).toEqual([200, 200]);
+      await untilPayment(buyer, made.id, 'succeeded');
+      return made.id;
+    };
+    const ids: string[] = [];
+    for (let round = 0; round < 10; round += 1) ids.push(...(await Promise.all(Array.from({ length: 10 }, pay))));
+    await payment.yoco.idle();
+    expect(payment.yoco.notifications().every(({ status }) => status === 200)).toBe(true);
+    expect(await count('charges', 'payment_id = ANY($1) AND is_booked', [ids])).toBe(100);
+    expect(await count('ledger_entries', `payment_id = ANY($1) AND kind = 'capture'`, [ids])).toBe(100);
+    expect(await count('events', `resource_id = ANY($1) AND type = 'payment.succeeded'`, [ids])).toBe(100);
+    expect((await buyer.get('/ledger/balances')).body).toMatchObject({
+      balances: [{ account: 'provider:yoco', amount: 1_495_000 }, { amount: -1_495_000 }],
+    });
+  }, 60_000);
+});
+
+describe('refunds', () => {
+  test('of more than is left never both pass (case A12)', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const made = await madePayment(shop, { provider: 'stripe', amount: 10_000 });
+      await choose(made, 'pay');
+      await untilPayment(shop, made.id, 'succeeded');
+      const refund = () => shop.post(`/payments/${made.id}/refunds`, { amount: 6000, reason: 'too much tea' });
+      const answers = await Promise.all([refund(), refund(), refund()]);
+      expect(answers.map(({ status }) => status).sort((one, two) => one - two)).toEqual([201, 422, 422]);
+      const refused = answers.filter(({ status }) => status === 422);
+      expect(refused.map(codeOf)).toEqual(['REFUND_EXCEEDS_PAYMENT', 'REFUND_EXCEEDS_PAYMENT']);
+      expect(refused[0]?.body).toMatchObject({ error: { details: { left: 4000 } } });
+    }
+    const sent = payment.stripe.requests().filter(({ target, method }) => method === 'POST' && /refunds/.test(target));
+    expect(sent).toHaveLength(10);
+  });
+
+  test.each([0, -1, 0.5, '100', 2 ** 53])('of %j are refused by their form', async (amount) => {
+    const { id } = await madePayment(shop);
+    const answer = await shop.post(`/payments/${id}/refunds`, { amount, reason: 'nothing' });
+    expect([answer.status, codeOf(answer)]).toEqual([400, 'INVALID_REQUEST']);
+  });
+
+  test('whose answer is lost are not made again, and are found', async () => {
+    const made = await madePayment(shop, { provider: 'stripe' });
+    await choose(made, 'pay');
+    await untilPayment(shop, made.id, 'succeeded');
+    payment.stripe.addFaults({ kind: 'accept-and-hang', match: 'POST /v1/refunds', times: 1 }, { kind: 'never' });
+    const key = randomUUID();
+    const order = { amount: 1000, reason: 'a spoon less' };
+    const answer = await shop.post(`/payments/${made.id}/refunds`, order, key);
+    expect([answer.status, answer.body?.['status']]).toEqual([201, 'processing']);
+    await database.query(
+      `UPDATE refunds SET called_at = called_at - interval '2 minutes', due_at = now() WHERE payment_id = $1`,
+      [made.id],
+    );
+    await untilPayment(shop, made.id, 'partially_refunded');
+    expect(await count('ledger_entries', `payment_id = $1 AND kind = 'refund'`, [made.id])).toBe(1);
+  });
+
+  test('that the provider refuses release what they reserved', async () => {
+    const made = await madePayment(shop, { provider: 'yoco' });
+    await choose(made, 'pay');
+    await untilPayment(shop, made.id, 'succeeded');
+    payment.yoco.addFaults({ kind: 'status', status: 400, match: '/refund', times: 1 });
+    const answer = await shop.post(`/payments/${made.id}/refunds`, { reason: 'all of it' });
+    expect([answer.status, codeOf(answer)]).toEqual([422, 'REFUND_REFUSED']);
+    expect((await shop.post(`/payments/${made.id}/refunds`, { reason: 'all of it' })).status).toBe(201);
+    await untilPayment(shop, made.id, 'refunded');
+  });
+});
+
+describe('money is what the provider was asked for (case A13)', () => {
+  test.each([
+    ['JPY', 9899, 'unit_amount]=9899'],
+    ['ZAR', 9899, 'unit_amount]=9899'],
+    ['KWD', 35_200, 'unit_amount]=35200'],
+  ])('%s %i', async (currency, amount, sent) => {
+    const made = await madePayment(shop, { provider: 'stripe', currency, amount });
+    const created = payment.stripe.requests().find(({ body }) => body.includes(made.id));
+    expect(created?.body).toContain(sent);
+    expect(created?.body).toContain(`currency]=${currency.toLowerCase()}`);
+    await choose(made, 'pay');
+    await untilPayment(shop, made.id, 'succeeded');
+    await shop.post(`/payments/${made.id}/refunds`, { reason: 'all of it' });
+    const refund = payment.stripe.requests().find(({ target, method }) => method === 'POST' && /refunds/.test(target));
+    expect(refund?.body).toMatch(new RegExp(`(^|&)amount=${amount}(&|$)`));
+  });
+});
+
+describe('a provider that fails as a payment is made', () => {
+  test.each(['accept-and-hang', 'garbage', 'half-body', 'reset'] as const)(
+    'by %s: settled by the same key',
+    async (kind) => {
+      payment.yoco.addFaults({ kind, match: 'POST /api/checkouts', times: 1 });
+      const answer = await shop.post('/payments', { ...tea, provider: 'yoco' });
+      expect([answer.status, answer.body?.['status'], answer.body?.['paymentUrl']]).toEqual([202, 'processing', null]);
+      const id = idOf(answer);
+      await letTimePass(id);
+      const url = await untilUrl(id);
+      expect(takenByYoco('/checkouts')).toBe(2);
+      await choose({ id, url }, 'pay');
+      await untilPayment(shop, id, 'succeeded');
+      const { checkouts } = await stateOfYoco();
+      expect(checkouts).toHaveLength(1);
+    },
+  );
+
+  test('by 500: it is not known, and the key finds the same payment', async () => {
+    payment.yoco.addFaults({ kind: 'status', status: 500, times: 1 });
+    const key = randomUUID();
+    const first = await shop.post('/payments', { ...tea, provider: 'yoco' }, key);
+    expect(first.status).toBe(202);
+    const again = await shop.post('/payments', { ...tea, provider: 'yoco' }, key);
+    expect([again.status, idOf(again)]).toEqual([202, idOf(first)]);
+  });
+
+  test('by 429: nothing is done, and the same key makes it later', async () => {
+    payment.yoco.addFaults({ kind: 'status', status: 429, retryAfter: 7, times: 1 });
+    const key = randomUUID();
+    const refused = await shop.post('/payments', { ...tea, provider: 'yoco' }, key);
+    expect([refused.status, codeOf(refused), refused.headers.get('retry-after')]).toEqual([502, 'PROVIDER_ERROR', '7']);
+    const made = await shop.post('/payments', { ...tea, provider: 'yoco' }, key);
+    expect([made.status, made.body?.['status']]).toEqual([201, 'pending']);
+    expect(await count('payments', 'id = $1', [idOf(made)])).toBe(1);
+  });
+
+  test('by a refusal: the payment failed, and the key says so again', async () => {
+    payment.yoco.addFaults({ kind: 'status', status: 400, times: 1 });
+    const key = randomUUID();
+    const refused = await shop.post('/payments', { ...tea, provider: 'yoco' }, key);
+    expect([refused.status, codeOf(refused)]).toEqual([402, 'PAYMENT_FAILED']);
+    expect(refused.body).toMatchObject({ error: { details: { reason: 'not_accepted' } } });
+    const again = await shop.post('/payments', { ...tea, provider: 'yoco' }, key);
+    expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([402, 'true']);
+  });
+});
+
+describe('notifications', () => {
+  test.each(['payfast', 'yoco'] as const)('of %s with a bad signature are refused, and store nothing', async (name) => {
+    payment[name].addFaults({ kind: 'bad-signature' });
+    const before = await count('notifications', 'true');
+    const made = await madePayment(shop, { provider: name });
+    await choose(made, 'pay');
+    await delay(300);
+    expect(payment[name].notifications().length).toBeGreaterThan(0);
+    expect(payment[name].notifications().every(({ status }) => status === 401)).toBe(true);
+    expect(await count('notifications', 'true')).toBe(before);
+    expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'pending' });
+  });
+
+  test('of PayFast for another merchant are refused', async () => {
+    payment.payfast.addFaults({ kind: 'wrong-merchant' });
+    const made = await madePayment(shop, { provider: 'payfast' });
+    await choose(made, 'pay');
+    await delay(300);
+    expect(payment.payfast.notifications().every(({ status }) => status === 401)).toBe(true);
+    expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'pending' });
+  });
+
+  test.each(['payfast', 'yoco'] as const)('of %s with another amount put the payment to review', async (name) => {
+    payment[name].addFaults({ kind: 'wrong-amount' });
+    const made = await madePayment(shop, { provider: name });
+    await choose(made, 'pay');
+    expect((await untilPayment(shop, made.id, 'needs_review')).body).toMatchObject({ reason: 'wrong_amount' });
+    expect(await count('ledger_entries', 'payment_id = $1', [made.id])).toBe(0);
+    const resolved = await shop.post(`/payments/${made.id}/resolve`, { outcome: 'paid' });
+    expect(resolved.body).toMatchObject({ status: 'succeeded', reason: null });
+    expect((await shop.get('/ledger/balances')).status).toBe(200);
+    expect(await count('charges', 'payment_id = $1 AND is_booked AND amount = 15050', [made.id])).toBe(1);
+    expect(codeOf(await shop.post(`/payments/${made.id}/resolve`, { outcome: 'paid' }))).toBe('CONFLICT');
+  });
+
+  test('that are about nothing known are answered 200, and end in review (case A16)', async () => {
+    const response = await fetch(`${payment.yoco.url}/api/checkouts`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer sk_live_1', 'content-type': 'application/json' },
+      body: JSON.stringify({ amount: 5000, currency: 'ZAR' }),
+    });
+    const { redirectUrl } = (await response.json()) as { redirectUrl: string };
+    await choose({ id: '', url: redirectUrl }, 'pay');
+    await payment.yoco.idle();
+    expect(payment.yoco.notifications().map(({ status }) => status)).toEqual([200]);
+    await database.query(`UPDATE notifications SET attempts = 4, due_at = now() WHERE state = 'new'`);
+    for (let left = 100; (await count('notifications', `state = 'review'`)) === 0 && left > 0; left -= 1)
+      await delay(50);
+    expect(await count('notifications', `state = 'review' AND sealed IS NOT NULL AND due_at IS NULL`)).toBe(1);
+  });
+
+  test('of a provider that there is not, and garbage, are refused', async () => {
+    expect([
+      (await sendGarbage(payment, 'payfast')).status,
+      (await sendGarbage(payment, 'yoco')).status,
+      (await sendGarbage(payment, 'paypal')).status,
+    ]).toEqual([400, 401, 400]);
+  });
+});
+
+describe('money that comes too late', () => {
+  test('for a payment that was cancelled is for a person to decide', async () => {
+    const made = await madePayment(shop, { provider: 'yoco' });
+    await shop.post(`/payments/${made.id}/cancel`);
+    await choose(made, 'pay');
+    await untilPayment(shop, made.id, 'needs_review');
+    expect(await count('ledger_entries', 'payment_id = $1', [made.id])).toBe(0);
+    expect((await shop.post(`/payments/${made.id}/resolve`, { outcome: 'refunded' })).body).toMatchObject({
+      status: 'refunded',
+      amountRefunded: 14_950,
+    });
+    expect(await count('ledger_entries', 'payment_id = $1', [made.id])).toBe(2);
+  });
+
+  test('goes back by itself where the settings say so', async () => {
+    await using other = await startPayment({ ROLLCALL_LATE_CAPTURES: 'refund' });
+    const caller = await other.callerOf('shop');
+    const made = await madePayment(caller, { provider: 'yoco' });
+    await caller.post(`/payments/${made.id}/cancel`);
+    await choose(made, 'pay');
+    expect((await untilPayment(caller, made.id, 'refunded')).body).toMatchObject({ amountRefunded: 14_950 });
+    expect((await caller.get('/ledger/balances')).body).toMatchObject({ balances: [{ amount: 0 }, { amount: 0 }] });
+  });
+});
+
+describe('a payment that nobody pays', () => {
+  test('expires after it was looked up', async () => {
+    const made = await madePayment(shop, { provider: 'yoco' });
+    await database.query(
+      `UPDATE payments SET expires_at = now() - interval '2 minutes', due_at = now() WHERE id = $1`,
+      [made.id],
+    );
+    expect((await untilPayment(shop, made.id, 'expired')).body).toMatchObject({ paymentUrl: null });
+  });
+
+  test('but was paid, without a notification, is found then', async () => {
+    payment.yoco.addFaults({ kind: 'never' });
+    const made = await madePayment(shop, { provider: 'yoco' });
+    await choose(made, 'pay');
+    await database.query(
+      `UPDATE payments SET expires_at = now() - interval '2 minutes', due_at = now() WHERE id = $1`,
+      [made.id],
+    );
+    expect((await untilPayment(shop, made.id, 'succeeded')).body).toMatchObject({ paymentUrl: null });
+  });
+});
+
+function sendGarbage({ front }: PaymentService, provider: string): Promise<Response> {
+  return fetch(`${front.url}/api/v1/payment/notifications/${provider}`, { method: 'POST', body: 'x=1' });
+}
+
+async function untilUrl(id: string): Promise<string> {
+  for (let left = 100; left > 0; left -= 1) {
+    const url = (await shop.get(`/payments/${id}`)).body?.['paymentUrl'];
+    if (typeof url === 'string') return url;
+    await delay(50);
+  }
+  throw new Error('It has no address');
+}
+
+async function stateOfYoco(): Promise<{ readonly checkouts: readonly unknown[] }> {
+  const response = await fetch(`${payment.yoco.url}/_control/state`);
+  return (await response.json()) as { readonly checkouts: readonly unknown[] };
+}

@@ -36,6 +36,13 @@ const commands = [
   'history',
   'stats',
   'clients',
+  'messages',
+  'message',
+  'retry-message',
+  'cancel-message',
+  'payments',
+  'payment',
+  'refund',
 ];
 
 describe('help', () => {

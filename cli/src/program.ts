@@ -5,6 +5,8 @@ import { addGlobalOptions, serverOf } from './command.ts';
 import { addClientCommands } from './commands/clients.ts';
 import { addDeliveryCommands } from './commands/delivery.ts';
 import { addJobCommands } from './commands/jobs.ts';
+import { addMessageCommands } from './commands/messages.ts';
+import { addPaymentCommands } from './commands/payments.ts';
 import { addRegistrationCommands } from './commands/registration.ts';
 import { addRunCommand } from './commands/run.ts';
 import { addReadCommands } from './commands/services.ts';
@@ -19,12 +21,15 @@ The registry is, in this order: --server, the variable ROLLCALL_SERVER, the one 
 directory or above it (npm start writes it), http://127.0.0.1:3001. Where it wants a token: --token,
 ROLLCALL_TOKEN, or the file that ROLLCALL_TOKEN_FILE names (in a pod /var/run/secrets/rollcall/token).
 Behind the gateway it is at https://<gateway>/api/v1/registry.
+Messages and payments are asked of the gateway: --gateway, ROLLCALL_GATEWAY, .local/endpoints.json,
+http://127.0.0.1:3000. Its token is --token or ROLLCALL_TOKEN, or one for ROLLCALL_CLIENT_ID and ROLLCALL_CLIENT_SECRET.
 
 Examples:
   $ rollcall services
   $ rollcall run --name shop --url http://10.0.0.7:8080 -- node shop.js
   $ rollcall watch -o json
-  $ rollcall deploy shop 1.4.0 --image registry.example/shop:1.4.0 --wait`;
+  $ rollcall deploy shop 1.4.0 --image registry.example/shop:1.4.0 --wait
+  $ rollcall messages --status failed`;
 
 /**
  * Runs one command line.
@@ -73,5 +78,7 @@ function buildProgram(deps: CliDeps): Command {
   addJobCommands(program, deps);
   addUpdateCommands(program, deps);
   addClientCommands(program, deps);
+  addMessageCommands(program, deps);
+  addPaymentCommands(program, deps);
   return program;
 }

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { chooseServer } from './settings.ts';
+import { chooseGateway, chooseServer } from './settings.ts';
 
 let root = '';
 let below = '';
@@ -55,5 +55,28 @@ describe('chooseServer', () => {
     writeEndpoints(root, text);
     expect(() => choose()).toThrow(message);
     expect(choose({ option: 'http://o' }).servers).toEqual(['http://o']);
+  });
+});
+
+const chosen = (sources: { option?: string; variable?: string } = {}) =>
+  chooseGateway({ option: sources.option, variable: sources.variable, cwd: below });
+
+describe('chooseGateway', () => {
+  it('prefers the option to the variable, that to the file with its client, and that to the default', () => {
+    expect(chosen()).toEqual({ url: 'http://127.0.0.1:3000', source: 'the default' });
+    const client = { id: 'demo', secret: 'drawn' };
+    const path = writeEndpoints(root, JSON.stringify({ gateway: 'http://127.0.0.1:4', demoClient: client }));
+    expect(chosen()).toEqual({ url: 'http://127.0.0.1:4', source: path, client });
+    expect(chosen({ variable: 'https://v/' })).toEqual({ url: 'https://v', source: 'ROLLCALL_GATEWAY' });
+    expect(chosen({ option: 'https://o', variable: 'https://v' })).toEqual({ url: 'https://o', source: '--gateway' });
+  });
+
+  it('sends the client of a file to no other machine', () => {
+    writeEndpoints(root, JSON.stringify({ gateway: 'http://collector.example', demoClient: { id: 'a', secret: 'b' } }));
+    expect(() => chosen()).toThrow('names no gateway on this machine');
+  });
+
+  it.each(['ftp://o', 'o'])('refuses %s', (option) => {
+    expect(() => chosen({ option })).toThrow('no http or https URL');
   });
 });

@@ -201,6 +201,21 @@ test('a payment that is paid on its page succeeds, and a refund takes it back', 
     .toMatchObject({ status: 'refunded', amountRefunded: 14_950 });
 });
 
+async function cli(...args: string[]): Promise<string> {
+  return (await run(process.execPath, ['cli/src/main.ts', ...args], { cwd: REPOSITORY })).stdout;
+}
+
+test('the command line shows messages and payments, and gives money back', async () => {
+  expect(await cli('messages', '--to', 'ada@example.com')).toMatch(/email +ada@example\.com +sent +mailpit/);
+  const [sms] = JSON.parse(await cli('messages', '--channel', 'sms', '-o', 'json')).messages;
+  expect(await cli('message', sms.id)).toMatch(/Status: +delivered[\s\S]*ATTEMPT/);
+  expect(await cli('payments', '--status', 'refunded')).toMatch(/ZAR 149\.50 +refunded +yoco +ada@example\.com/);
+  const [{ id }] = JSON.parse(await cli('payments', '-o', 'json')).payments;
+  expect(await cli('payment', id)).toMatch(/Refunded: +ZAR 149\.50/);
+  await expect(cli('refund', id, '--reason', 'again')).rejects.toMatchObject({ code: 1 });
+  await expect(cli('message', '0869137e-ee3f-42c9-92e8-768c4286b260')).rejects.toThrow('There is none');
+});
+
 test('endpoints.json says where providers are simulated, and they say how to be their client', async () => {
   const { simulators } = JSON.parse(await readFile(ENDPOINTS, 'utf8')) as { simulators: Record<string, string> };
   expect(Object.keys(simulators)).toEqual([

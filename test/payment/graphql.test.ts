@@ -32,7 +32,7 @@ interface Result {
 
 async function ask(caller: Caller, query: string, variables: object): Promise<Result> {
   const { body } = await caller.post('/../graphql', { query, variables });
-  return (body ?? {}) as Result;
+  return body ?? {};
 }
 
 async function make(input: object): Promise<Made> {

@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { type Command, Option } from 'commander';
+import { parseCount, printResult, withExamples } from '../command.ts';
+import type { CliDeps } from '../deps.ts';
+import { addGatewayOption, gatewayOf } from '../gateway.ts';
+import {
+  formatPayment,
+  formatPayments,
+  formatRefund,
+  type PaymentDetails,
+  type PaymentRecord,
+  type RefundRecord,
+} from '../output/payments.ts';
+import { queryOf } from '../query.ts';
+
+const PATH = '/payment/payments';
+
+/** `rollcall payments`, `payment` and `refund`. */
+export function addPaymentCommands(program: Command, deps: CliDeps): void {
+  addListCommand(program, deps);
+  addShowCommand(program, deps);
+  addRefundCommand(program, deps);
+}
+
+function addListCommand(program: Command, deps: CliDeps): void {
+  const command = program.command('payments').description('list payments, newest first');
+  withExamples(
+    addGatewayOption(command)
+      .addOption(new Option('--provider <provider>', 'only by it').choices(['payfast', 'yoco', 'stripe', 'sandbox']))
+      .option('--status <status>', 'only in it, such as needs_review')
+      .option('--email <address>', 'only of this payer')
+      .option('--limit <count>', 'at most so many', parseCount),
+    ['rollcall payments --status needs_review', 'rollcall payments --email ada@example.com -o json'],
+  ).action(async function (this: Command) {
+    const { provider, status, email, limit } = this.opts();
+    const path = `${PATH}${queryOf({ provider, status, customerEmail: email, limit })}`;
+    const body = await gatewayOf(this, deps).call<{ payments: PaymentRecord[] }>({ method: 'GET', path });
+    if (body.payments.length === 0) deps.err('There are no such payments.\n');
+    printResult(this, deps, {
+      body,
+      asText: ({ payments }) => (payments.length === 0 ? '' : formatPayments(payments, deps.now())),
+    });
+  });
+}
+
+function addShowCommand(program: Command, deps: CliDeps): void {
+  const command = program.command('payment').description('show one payment and what happened to it');
+  withExamples(addGatewayOption(command).argument('<payment>', 'id of the payment'), [
+    'rollcall payment bac0a4e9-800c-491e-b4a7-87ac35488a48',
+  ]).action(async function (this: Command, id: string) {
+    const path = `${PATH}/${encodeURIComponent(id)}`;
+    const body = await gatewayOf(this, deps).call<PaymentDetails>({ method: 'GET', path });
+    printResult(this, deps, { body, asText: (payment) => formatPayment(payment, deps.now()) });
+  });
+}
+
+function addRefundCommand(program: Command, deps: CliDeps): void {
+  const command = program.command('refund').description('give the money of a payment back, all that is left or a part');
+  withExamples(
+    addGatewayOption(command)
+      .argument('<payment>', 'id of the payment')
+      .requiredOption('--reason <reason>', 'why, for the books')
+      .option('--amount <minor units>', 'a part: 5000 is R50.00', parseCount)
+      .option('--key <key>', 'calls with the same one refund once; by default each call is a refund of its own'),
+    ['rollcall refund bac0a4e9-800c-491e-b4a7-87ac35488a48 --reason returned --amount 5000 --key return-7'],
+  ).action(async function (this: Command, id: string) {
+    const { reason, amount, key = randomUUID() } = this.opts();
+    const body = await gatewayOf(this, deps).call<RefundRecord>({
+      method: 'POST',
+      path: `${PATH}/${encodeURIComponent(id)}/refunds`,
+      body: { reason, ...(amount !== undefined && { amount }) },
+      headers: { 'idempotency-key': key },
+    });
+    printResult(this, deps, { body, asText: (refund) => formatRefund(refund) });
+  });
+}

@@ -7,7 +7,7 @@ import { chooseGateway, type GatewayChoice } from './settings.ts';
 
 const TIMEOUT_MS = 30_000;
 
-export interface GatewayRequest {
+interface GatewayRequest {
   readonly method: 'GET' | 'POST';
   /** Below `/api/v1`, encoded. */
   readonly path: string;

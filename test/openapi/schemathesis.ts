@@ -47,8 +47,16 @@ export async function runSchemathesis(api: string, options: readonly string[]): 
   return { cases: count(/^ *([\d,]+) generated/m), operations: count(/^ *Tested: (\d+)/m), code: await ended, report };
 }
 
+let python: Promise<string> | undefined;
+
+/** Tests that run at once wait for one installation. */
+function findPython(): Promise<string> {
+  python ??= installPython();
+  return python;
+}
+
 /** @returns the Python of a virtual environment with the packages of requirements.txt, made where the cache has none. */
-async function findPython(): Promise<string> {
+async function installPython(): Promise<string> {
   const digest = createHash('sha256').update(await readFile(REQUIREMENTS));
   const version = await run('python3', ['--version']).catch((cause: unknown) => {
     throw new Error('Schemathesis needs python3, 3.11 or later: install it, and its module venv', { cause });

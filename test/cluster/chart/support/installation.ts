@@ -70,6 +70,8 @@ export async function createInstallation({ crds }: InstallationOptions): Promise
   const run = (args: readonly string[], values?: Values): Promise<string> =>
     runHelm(target, [...args, '--namespace', namespace.name], values);
   const common = { image: imageValues(sharedCluster().rollcallImage ?? ''), crds: { install: crds } };
+  // Two installations, and what they are tried with, have one node of two processors.
+  const small = ['--set', 'defaults.resources.requests.cpu=40m'];
   const uninstall = async (): Promise<void> => {
     await run(['uninstall', RELEASE, '--ignore-not-found']);
   };
@@ -83,10 +85,10 @@ export async function createInstallation({ crds }: InstallationOptions): Promise
       // The definitions are there for all files of the project; on a cluster without, the chart
       // brings its own.
       const adopt = crds ? ['--take-ownership'] : [];
-      await run(['install', RELEASE, CHART, ...adopt, '--wait', TIMEOUT], { ...common, ...values });
+      await run(['install', RELEASE, CHART, ...adopt, ...small, '--wait', TIMEOUT], { ...common, ...values });
     },
     upgrade: async (values = {}) => {
-      await run(['upgrade', RELEASE, CHART, '--wait', TIMEOUT], { ...common, ...values });
+      await run(['upgrade', RELEASE, CHART, ...small, '--wait', TIMEOUT], { ...common, ...values });
     },
     rollback: async (revision) => {
       const which = revision === undefined ? [] : [String(revision)];

@@ -16,12 +16,6 @@ export async function cgroupHierarchies(which: 'v1' | 'all'): Promise<string[]> 
   });
 }
 
-/**
- * Of processor time, to a process outside as this is to 1024: to all pods of a node what ten such
- * processes get. They would else have as much as one together, and stand still for seconds.
- */
-const CPU_SHARES = 10_240;
-
 /** Makes the group in every hierarchy. */
 export async function createCgroups(name: string): Promise<void> {
   for (const hierarchy of await cgroupHierarchies('v1')) {
@@ -32,8 +26,6 @@ export async function createCgroups(name: string): Promise<void> {
       const parent = join(hierarchy, setting);
       if (existsSync(parent)) await writeFile(join(group, setting), await readFile(parent));
     }
-    const shares = join(group, 'cpu.shares');
-    if (existsSync(shares)) await writeFile(shares, String(CPU_SHARES));
   }
 }
 

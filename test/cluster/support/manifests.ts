@@ -13,12 +13,6 @@ const PORT = 8080;
 /** Seconds that a pod which gets SIGTERM goes on as before, until every node knows it. */
 const LEAVE_SECONDS = 3;
 
-/**
- * A pod that asks for nothing gets no processor as long as one that asks for some has work to do.
- * What measures others, or all requests go by, must not wait for them.
- */
-export const LEAST_CPU = { requests: { cpu: '50m' } };
-
 export function appDeployment(options: AppOptions): object {
   const { name, image, replicas = 1, labels = {}, annotations = {}, env = {} } = options;
   return {
@@ -84,7 +78,6 @@ export function loadPod(options: LoadOptions): object {
           name: 'load',
           image,
           command: ['/bin/node', '/app/load.ts'],
-          resources: LEAST_CPU,
           env: environment({
             TARGET: target,
             TOKEN: token,

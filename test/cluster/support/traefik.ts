@@ -1,7 +1,6 @@
 import { runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory } from '@rollcall/local/kubernetes-binaries.ts';
 import { findPublishedCrds } from '../../support/published-crds.ts';
-import { LEAST_CPU } from './manifests.ts';
 import { type ClusterNamespace, createClusterNamespace, sharedCluster, waitForRollout } from './namespace.ts';
 
 const NAME = 'traefik';
@@ -179,7 +178,6 @@ function deployment(owner: string): object {
             name: NAME,
             image,
             args: programArguments(owner),
-            resources: LEAST_CPU,
             readinessProbe: { httpGet: { path: '/ping', port: PING_PORT }, periodSeconds: 1, timeoutSeconds: 10 },
           },
         ],

@@ -14,6 +14,7 @@ declare module 'mjml' {
 declare module 'html-to-text' {
   interface Options {
     readonly wordwrap: number;
+    readonly limits: { readonly maxDepth: number; readonly ellipsis: string };
     readonly selectors: readonly {
       readonly selector: string;
       readonly format?: string;

@@ -97,7 +97,7 @@ async function attempt(deps: DeliveryDeps, { due, way }: Attempting, signal: Abo
   const { store, persist } = deps;
   const begun = await begin(deps, { due, way });
   if (begun === undefined) return way.abandon();
-  const message = await outgoing(deps, due, begun);
+  const message = await prepared(deps, { due, way, number: begun.number }, () => outgoing(deps, due, begun));
   if (message === undefined) {
     way.abandon();
     const end = { number: begun.number, event: 'failed', reason: 'no content' } as const;
@@ -106,6 +106,22 @@ async function attempt(deps: DeliveryDeps, { due, way }: Attempting, signal: Abo
   }
   const outcome = await call(deps, { way, message, act: 'send' }, signal);
   await conclude(deps, { due, way, number: begun.number }, outcome);
+}
+
+/** Where it cannot be prepared, surely nothing has left: it is queued again. */
+async function prepared<T>(
+  { store, persist }: DeliveryDeps,
+  { due, way, number }: Concluding,
+  prepare: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await prepare();
+  } catch (error) {
+    way.abandon();
+    const end = { number, event: 'failed', reason: 'not prepared' } as const;
+    await persist(() => store.finish(due.id, end, { event: 'postponed', dueInMs: PROBED_PAUSE_MS }));
+    throw error;
+  }
 }
 
 async function begin({ store }: DeliveryDeps, { due, way }: Attempting): Promise<BegunAttempt | undefined> {
@@ -182,8 +198,9 @@ async function conclude(deps: DeliveryDeps, { due, way, number }: Concluding, ou
     step.event === 'lost'
       ? { ...changeOf(step), dueInMs: settlementDelay(deps, way, { begunAt: clock.now(), lookups: 0 }) }
       : { ...changeOf(step), ...(step.event === 'postponed' && afterPause(due, step, [...tried])) };
-  await persist(() => store.finish(due.id, endOf(number, outcome), change));
+  // In this order, nothing is lost where the replica is killed between them: both may be done twice.
   await persist(() => suppress(deps, due, outcome));
+  await persist(() => store.finish(due.id, endOf(number, outcome), change));
 }
 
 function changeOf({ event, delayMs, reason }: NextStep): MessageChange {

@@ -130,7 +130,9 @@ function createOutlet(settings: ProviderSettings, channel: Channel, deps: Provid
     ...gate,
     async send(message, signal) {
       const outcome = await sendBy(provider, message, signal);
-      gate.report(outcome);
+      // A browser's push service is an address that a caller has named: it says nothing of others.
+      if (kind === 'webpush') breaker.abandoned();
+      else gate.report(outcome);
       return outcome;
     },
     lookUp: (message, signal) => lookUpBy(provider, message, signal),

@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import type { MessageHistoryEntry } from '../domain/message-store.ts';
 import { type Attempt, categories, channels, type Message } from '../domain/messages.ts';
 import { attemptStates, messageStates } from '../domain/states.ts';
+import { TAG, TEMPLATE_NAME } from './sending.ts';
 
 const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
   Type.Union([schema, Type.Null()]);
@@ -54,8 +55,8 @@ export const MessagesQuery = Type.Object(
     status: Type.Optional(Type.Enum(messageStates)),
     channel: Type.Optional(Type.Enum(channels)),
     to: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: 'The recipient, whole' })),
-    tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
-    template: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+    tag: Type.Optional(Type.String({ pattern: TAG })),
+    template: Type.Optional(Type.String({ pattern: TEMPLATE_NAME })),
   },
   strict,
 );

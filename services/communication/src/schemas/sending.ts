@@ -7,6 +7,7 @@ import type { Ways } from '../domain/acceptance.ts';
 import { categories } from '../domain/messages.ts';
 import { parseEmailAddress, parsePhoneNumber, pushPlatforms } from '../domain/recipients.ts';
 import { MOST_SEGMENTS, segmentsOf } from '../domain/segments.ts';
+import { LONGEST_VARIABLES } from '../domain/templates/variables.ts';
 
 /** What the checks of requests need to know. */
 export interface SendingRules {
@@ -19,6 +20,19 @@ const LATEST_DAYS = 30;
 const MOST_ATTACHMENT_BYTES = 10 * 1024 * 1024;
 const LONGEST_TEXT = 1_000_000;
 const MOST_PUSH_BYTES = 4096;
+
+/** Names of tags, and of templates. */
+export const TAG = '^[A-Za-z0-9_.:-]{1,64}$';
+export const TEMPLATE_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
+
+/** Values of a template. */
+export const templateVariables = Type.Refine(
+  Type.Record(Type.String(), Type.Unknown(), {
+    description: `Of the template; at most ${LONGEST_VARIABLES} characters as JSON`,
+  }),
+  (values) => JSON.stringify(values).length <= LONGEST_VARIABLES,
+  () => `must have at most ${LONGEST_VARIABLES} characters as JSON`,
+);
 
 /** One line: control characters would begin another header. */
 const lineOf = (maxLength: number, description: string) =>
@@ -64,7 +78,7 @@ function commonMembers({ clock }: SendingRules) {
       }),
     ),
     tags: Type.Optional(
-      Type.Array(Type.String({ pattern: '^[A-Za-z0-9_.:-]{1,64}$' }), {
+      Type.Array(Type.String({ pattern: TAG }), {
         maxItems: 10,
         description: 'To find messages by; without personal data',
       }),
@@ -103,8 +117,8 @@ export function emailBody(rules: SendingRules) {
     {
       to: address('One mail address'),
       subject: Type.Optional(lineOf(255, 'In place of that of the template; needed without one')),
-      template: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' })),
-      variables: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Of the template' })),
+      template: Type.Optional(Type.String({ pattern: TEMPLATE_NAME })),
+      variables: Type.Optional(templateVariables),
       locale: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Language tag (BCP 47)' })),
       text: Type.Optional(textOf(LONGEST_TEXT, 'Made of `html` when absent')),
       html: Type.Optional(textOf(LONGEST_TEXT, 'As it is sent')),

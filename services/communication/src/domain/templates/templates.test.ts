@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { publishTemplate, renderTemplate, type TemplateDefinition, type TemplateSource } from './templates.ts';
+import {
+  plainTextOf,
+  publishTemplate,
+  renderTemplate,
+  type TemplateDefinition,
+  type TemplateSource,
+} from './templates.ts';
 import type { VariablesSchema } from './variables.ts';
 
 const mjml = (text: string) =>
@@ -189,4 +195,21 @@ test.each([
     faults: [{ path: '', message: expect.stringContaining('limit exceeded') }],
   });
   expect(performance.now() - startedMs).toBeLessThan(5000);
+});
+
+test('HTML of very many elements within elements is read as far as it makes sense', () => {
+  const depth = 100_000;
+  expect(plainTextOf(`${'<b>'.repeat(depth)}deep${'</b>'.repeat(depth)}`)).toBe('…');
+  expect(plainTextOf('<div><p>Hello</p></div>')).toBe('Hello');
+});
+
+test('a schema cannot ask to compare each item with all others', async () => {
+  const variables = { type: 'object', properties: { a: { type: 'array', uniqueItems: true } } };
+  expect(await publishTemplate(of({ text: '{{ a }}' }, variables))).toMatchObject({ faults: expect.any(Array) });
+});
+
+test('of very many faults of values some are named', async () => {
+  const variables = { type: 'object', properties: { a: { type: 'array', items: { type: 'string' } } } };
+  const rendered = await preview(of({ text: '{{ a }}' }, variables), { a: Array.from({ length: 10_000 }, () => 1) });
+  expect('faults' in rendered && rendered.faults).toHaveLength(100);
 });

@@ -46,6 +46,8 @@ export type Rendered = { readonly mail: RenderedMail } | { readonly faults: read
 const LONGEST_SUBJECT = 255;
 /** As plain text is read: RFC 5322, section 2.1.1. */
 const TEXT_WIDTH = 78;
+/** Elements within elements: each takes a call, and more than the stack has would be an error. */
+const DEEPEST_HTML = 100;
 const LONGEST_MESSAGE = 2000;
 const CONTROLS = new RegExp(`[${CONTROL}]+`, 'gu');
 
@@ -217,6 +219,7 @@ export function plainTextOf(html: string): string {
   const heading = { options: { uppercase: false } };
   return convert(html, {
     wordwrap: TEXT_WIDTH,
+    limits: { maxDepth: DEEPEST_HTML, ellipsis: '…' },
     selectors: [
       { selector: 'img', format: 'skip' },
       // What mail programs show in their lists beside the subject.

@@ -13,12 +13,24 @@ export type VariablesSchema = Readonly<Record<string, unknown>>;
 
 /**
  * Expressions that take for ever, and references that lead anywhere: a schema comes from outside, and
- * is checked against values from outside.
+ * is checked against values from outside. Items that are compared with all others take for ever, too.
  */
-const WITHOUT = ['pattern', 'patternProperties', '$ref', '$dynamicRef', '$id', '$anchor', '$dynamicAnchor'];
+const WITHOUT = [
+  'pattern',
+  'patternProperties',
+  'uniqueItems',
+  '$ref',
+  '$dynamicRef',
+  '$id',
+  '$anchor',
+  '$dynamicAnchor',
+];
 
 /** In characters. */
 const LONGEST_SCHEMA = 65_536;
+/** In characters of JSON: a validator may find a fault in each of them. */
+export const LONGEST_VARIABLES = 65_536;
+const MOST_FAULTS = 100;
 
 const metaSchema = new Ajv2020({ allErrors: true, strict: false });
 
@@ -70,7 +82,7 @@ export function declaredVariables(schema: VariablesSchema): ReadonlySet<string> 
 /** Pure. What is wrong with values, by a schema that has no faults: all at once. */
 export function valueFaults(schema: VariablesSchema, values: Readonly<Record<string, unknown>>): readonly Fault[] {
   const validate = compile(schema);
-  return validate(values) ? [] : (validate.errors ?? []).map(faultOf);
+  return validate(values) ? [] : (validate.errors ?? []).slice(0, MOST_FAULTS).map(faultOf);
 }
 
 /** By the schema itself: both are forgotten together. */

@@ -59,10 +59,14 @@ async function settle(client: PoolClient, deps: StepDeps, { payment, invoice }: 
       // Nobody pays it again meanwhile.
       if (invoice.state === 'open' && invoice.paymentId === undefined) await setPayment(client, invoice.id, id);
       return;
+    case 'refunded':
+      // A person said so of money that the invoice never got.
+      if (invoice.paymentId === id && invoice.state === 'open')
+        await failPayment(client, deps, { payment, invoice, reason: 'refunded' });
+      return;
     case 'pending':
     case 'processing':
     case 'partially_refunded':
-    case 'refunded':
     case 'disputed':
   }
 }

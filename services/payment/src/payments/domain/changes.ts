@@ -52,7 +52,7 @@ export function planChange(
 ): PlannedChange | undefined {
   const before = snapshot.payment;
   const { event } = change;
-  const fields = { ...before, ...fieldsOf(change) };
+  const fields = { ...before, ...fieldsOf(before, change) };
   if (event === 'checkout_made' || event === 'attempt_failed') {
     return { payment: fields, movedFrom: undefined, charges: [], entries: [], method: undefined, refund: 0n };
   }
@@ -78,8 +78,10 @@ export function planChange(
   };
 }
 
-function fieldsOf({ checkout, chargeRef, charge, method }: PaymentChange): Partial<Payment> {
-  const reference = charge?.chargeRef ?? chargeRef;
+/** A second charge never takes the place of the first: refunds are of that, and are looked up by it. */
+function fieldsOf(before: Payment, { checkout, chargeRef, charge, method }: PaymentChange): Partial<Payment> {
+  const isKnown = before.chargeRef !== undefined && before.balance.captured > 0n;
+  const reference = isKnown ? undefined : (charge?.chargeRef ?? chargeRef);
   return {
     ...checkout,
     ...(reference === undefined ? {} : { chargeRef: reference }),

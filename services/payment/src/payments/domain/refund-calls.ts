@@ -65,7 +65,7 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
     if (found.found === 'facts') {
       for (const fact of found.facts)
         if ('refund' in fact) await settleRefund(deps, refund.id, { fact, source: 'lookup' });
-    } else if (found.found === 'absent') {
+    } else if (found.found === 'absent' && refund.acceptedAt === undefined) {
       await refunds.change(refund.id, () => ({ event: 'failed', source: 'lookup', failure: 'not_made' }));
     } else if (isRepeatable(provider, refund, clock.now())) {
       await settleOutcome(refund, await provider.refund(request));

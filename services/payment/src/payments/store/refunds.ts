@@ -52,7 +52,9 @@ export function createRefundTable(deps: PaymentTableDeps): RefundStore {
         const { rows } = await pool().query<RefundRow>(
           `UPDATE refunds SET called_at = now(), due_at = now() + interval '1 minute', updated_at = now(),
              refunded_before = (SELECT refunded FROM payments WHERE id = refunds.payment_id)
-           WHERE id = $1 AND called_at IS NULL AND state = 'pending' RETURNING ${COLUMNS}`,
+           WHERE id = $1 AND called_at IS NULL AND state = 'pending' AND EXISTS (
+             SELECT FROM payments p WHERE p.id = refunds.payment_id AND p.state IN ('succeeded', 'partially_refunded'))
+           RETURNING ${COLUMNS}`,
           [id],
         );
         return rows.map((row) => refundOf(vault, row))[0];

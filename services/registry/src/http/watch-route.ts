@@ -63,10 +63,11 @@ export function watchRoute<Item>(app: App, route: WatchRoute<Item>): void {
     },
     async (request, reply) => {
       const { accept = '*/*' } = request.headers;
-      if (!accept.includes('text/event-stream') && namesake.send(request, reply)) return;
+      if (!accept.includes('text/event-stream') && namesake.send(request, reply)) return reply;
       if (!/text\/event-stream|\*/.test(accept)) throw namesake.absent;
       const watched = instances !== undefined && asksForInstances(request.query) ? instances : route;
       await streamFeed({ ...watched, kind, streams: route.streams }, request, reply);
+      return undefined;
     },
   );
 }

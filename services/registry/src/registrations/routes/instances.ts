@@ -52,7 +52,9 @@ export function instanceRoutes(app: App, { registrations, lastBeatAt }: Instance
       const { serviceId } = await lookUpService(registrations, service_name);
       const instances = livingInstances(store, service_name).map((each) => record(each, serviceId));
       const answer = { service_name, service_id: serviceId, instances, total: instances.length };
-      return sendRendered(request, reply, renderInstances(answer));
+      sendRendered(request, reply, renderInstances(answer));
+      // Without it Fastify answers once more, with nothing, while the answer is compressed.
+      return reply;
     },
   );
 

@@ -77,9 +77,10 @@ export function startLoad({ replicas, path, lanes, pauseMs, token }: LoadOptions
 
   const running = Array.from({ length: lanes }, async (_, lane) => {
     const agent = new Agent({ keepAlive: true });
-    while (!stopping.signal.aborted) {
+    // By its own count: by that of all, lanes that keep in step would ask one replica only.
+    for (let own = 0; !stopping.signal.aborted; own += 1) {
       questions += 1;
-      await ask(agent, token(questions), lane + questions);
+      await ask(agent, token(questions), lane + own);
       await wait(pauseMs);
     }
     agent.destroy();

@@ -22,13 +22,17 @@ export interface EventStream extends AsyncDisposable {
 
 const NEXT_TIMEOUT_MS = 10_000;
 
-/** @param token shown to a server that wants one. */
+/**
+ * @param token shown to a server that wants one.
+ * @throws with the status and the answer where there is no stream.
+ */
 export async function openEventStream(url: string, lastEventId?: string, token?: string): Promise<EventStream> {
   const controller = new AbortController();
   const headers: Record<string, string> = { accept: 'text/event-stream' };
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`;
   if (lastEventId !== undefined) headers['last-event-id'] = lastEventId;
   const response = await fetch(url, { headers, signal: controller.signal });
+  if (!response.ok) throw new Error(`The stream is answered with ${response.status}: ${await response.text()}`);
   if (response.body === null) throw new Error('The stream has no body');
   const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
   const reader = events.getReader();

@@ -88,6 +88,14 @@ describe('customers', () => {
   });
 });
 
+test('an address is one that communication takes, and its domain is in ASCII', async () => {
+  const { body } = await shop.post('/customers', { email: 'Ana@SÖHNE.example' });
+  expect(body).toMatchObject({ email: 'Ana@xn--shne-5qa.example' });
+  expect((await shop.get('/customers?email=ana@s%C3%B6hne.example')).body).toMatchObject({ total: 1 });
+  for (const email of ['ana@localhost', 'ana@127.0.0.1', 'a..b@example.com', '.a@example.com'])
+    expect(faultsOf(await shop.post('/customers', { email }))).toEqual(['body/email']);
+});
+
 describe('plans', () => {
   test('get a version by a change of their terms, and none by the same', async () => {
     const made = await shop.post('/plans', plan);

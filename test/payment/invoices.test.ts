@@ -110,6 +110,8 @@ describe('an invoice', () => {
     expect(answer.body).toMatchObject({
       error: { code: 'TAX_INVOICE_INCOMPLETE', details: { missing: ['recipient.address'] } },
     });
+    // What is refused leaves nothing.
+    expect((await shop.get(`/invoices?customerId=${String(body?.['id'])}`)).body).toMatchObject({ total: 0 });
     expect((await shop.post('/invoices', { customerId: body?.['id'], items })).status).toBe(201);
   });
 
@@ -170,6 +172,7 @@ describe('an invoice', () => {
   test.each([
     ['a negative total', [{ ...tea, amount: -1 }]],
     ['more than can be paid', [{ ...tea, amount: 1_000_000_000_000 }]],
+    ['lines that are too long for numbers', [1, -1].map((sign) => ({ ...tea, amount: sign * 1e12, quantity: 1e6 }))],
   ])('of %s is refused', async (_what, items) => {
     expect(codeOf(await shop.post('/invoices', invoice({ items })))).toBe('INVOICE_TOTAL_NOT_ALLOWED');
   });
@@ -273,6 +276,8 @@ test('without a seller there are drafts alone', async () => {
   const draft = await caller.post('/invoices', { customerId: id, items: [tea] });
   expect(draft.status).toBe(201);
   expect(codeOf(await caller.post(`/invoices/${idOf(draft)}/finalize`))).toBe('NO_SELLER');
+  expect(codeOf(await caller.post('/invoices', { customerId: id, items: [tea], finalize: true }))).toBe('NO_SELLER');
+  expect((await caller.get('/invoices')).body).toMatchObject({ total: 1 });
 });
 
 async function pdfOf(path: string): Promise<Buffer> {

@@ -326,6 +326,64 @@ describe('as time passes', () => {
     ]);
     expect(rows).toEqual([{ amount: '1000' }]);
   });
+
+  test('a cheaper plan lowers what is not paid yet, but not while it is being paid', async () => {
+    clock.set('2028-02-01T08:00:00Z');
+    const cheap = idOf(await shop.post('/plans', { name: 'Less', amount: 4_200, currency: 'ZAR', interval: 'month' }));
+    const { id } = await subscribe({ collection: 'send_invoice', provider: undefined });
+    await expect.poll(() => invoicesOf(id)).toMatchObject([{ status: 'open', amountDue: 10_000 }]);
+    clock.set('2028-02-16T00:00:00Z');
+    const path = `/invoices/${String((await invoicesOf(id))[0]?.['id'])}`;
+    const { body } = await shop.post(`${path}/pay`);
+    expect(codeOf(await shop.patch(`/subscriptions/${id}`, { planId: cheap }))).toBe('CONFLICT');
+    await decide(billing, body?.['paymentUrl'], 'cancel');
+    await expect.poll(async () => (await shop.get(path)).body?.['paymentId']).toBeNull();
+    // 14 of 29 days.
+    expect((await shop.patch(`/subscriptions/${id}`, { planId: cheap })).body).toMatchObject({
+      planId: cheap,
+      pendingAmount: 0,
+      creditBalance: 0,
+    });
+    expect((await shop.get(path)).body).toMatchObject({ status: 'open', amountDue: 7_200, amountCredited: 2_800 });
+    await shop.delete(`/subscriptions/${id}`);
+  });
+
+  test('a plan beyond what may be charged is refused', async () => {
+    const plan = { name: 'Gold', amount: 900_000_000_000, currency: 'ZAR', interval: 'month', taxRate: 15 };
+    expect(codeOf(await shop.post('/plans', plan))).toBe('INVOICE_TOTAL_NOT_ALLOWED');
+    const gold = idOf(await shop.post('/plans', { ...plan, taxBehavior: 'inclusive' }));
+    const dearer = await shop.patch(`/plans/${gold}`, { taxBehavior: 'exclusive' });
+    expect(codeOf(dearer)).toBe('INVOICE_TOTAL_NOT_ALLOWED');
+    expect((await shop.get(`/plans/${gold}`)).body).toMatchObject({ taxBehavior: 'inclusive', version: 1 });
+  });
+
+  test('a provider without settings is no fault of the customer: it is charged once there are some', async () => {
+    clock.set('2028-04-01T08:00:00Z');
+    const { id } = await active();
+    const provide = async (provider: string) => {
+      await database.query('UPDATE subscriptions SET provider = $2 WHERE id = $1', [id, provider]);
+      await database.query(
+        'UPDATE payment_methods SET provider = $2 WHERE id = (SELECT method_id FROM subscriptions WHERE id = $1)',
+        [id, provider],
+      );
+    };
+    await provide('stripe');
+    clock.set('2028-05-01T08:00:00Z');
+    await database.query('UPDATE subscriptions SET due_at = now() WHERE id = $1', [id]);
+    const kept = async () => {
+      const { rows } = await database.query<{ open_attempts: number | null; is_put_off: boolean }>(
+        `SELECT open_attempts, due_at > now() + interval '2 minutes' AS is_put_off FROM subscriptions WHERE id = $1`,
+        [id],
+      );
+      return rows[0];
+    };
+    await expect.poll(kept).toEqual({ open_attempts: 0, is_put_off: true });
+    expect(await statusOf(id)).toBe('active');
+    await provide('sandbox');
+    await database.query('UPDATE subscriptions SET due_at = now() WHERE id = $1', [id]);
+    await expect.poll(async () => (await invoicesOf(id)).at(-1)?.['status'], { timeout: 5000 }).toBe('paid');
+    await shop.delete(`/subscriptions/${id}`);
+  });
 });
 
 test('the ledger of all of it sums to zero, and customers owe what is open', async () => {

@@ -213,7 +213,7 @@ export function runModel(beginning: Beginning, steps: readonly Step[]): string |
         } else save(moveSubscription(subscription, step.event, now));
         return;
       case 'change plan': {
-        const change = changePlan(subscription, { plan: step.plan, at: now, creditable: 10_000n });
+        const change = changePlan(subscription, { plan: step.plan, at: now, creditable: 10_000n, unpaid: 0n });
         if (change.kind === 'changed') save({ kind: 'changed', subscription: change.subscription });
       }
     }

@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { invalidRequest } from '@rollcall/platform/common-errors.ts';
+import { type Parsed, parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import type { CountryCode } from 'libphonenumber-js/max';
 import { CommunicationError } from '../errors.ts';
 import type {
@@ -12,7 +13,7 @@ import type {
   TemplateUsed,
 } from './messages.ts';
 import type { Mailbox } from './ports.ts';
-import { type Parsed, type PushPlatform, parseEmailAddress, parsePhoneNumber, parsePushTarget } from './recipients.ts';
+import { type PushPlatform, parsePhoneNumber, parsePushTarget } from './recipients.ts';
 import { segmentsOf } from './segments.ts';
 import { firstMessageState } from './states.ts';
 import { type PublishedTemplate, plainTextOf, renderTemplate } from './templates/templates.ts';

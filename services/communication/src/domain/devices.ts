@@ -1,4 +1,5 @@
-import { type Parsed, type PushPlatform, type PushTarget, parsePushTarget, pushPlatforms } from './recipients.ts';
+import type { Parsed } from '@rollcall/platform/mail-address.ts';
+import { type PushPlatform, type PushTarget, parsePushTarget, pushPlatforms } from './recipients.ts';
 
 /** A device of somebody who uses a subject's app. */
 export interface Device {

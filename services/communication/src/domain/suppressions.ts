@@ -1,5 +1,6 @@
 import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
-import { type Parsed, parseEmailAddress, parsePhoneNumber } from './recipients.ts';
+import { type Parsed, parseEmailAddress } from '@rollcall/platform/mail-address.ts';
+import { parsePhoneNumber } from './recipients.ts';
 
 /** Why somebody gets no messages. */
 export const suppressionReasons = ['hard-bounce', 'complaint', 'unsubscribe', 'stop', 'manual'] as const;

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import { type AllowedAddresses, addressRules, isRefusedAddress } from '@rollcall/platform/outbound/address-rules.ts';
 import { providerBaseUrl } from '@rollcall/platform/outbound/base-url.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
@@ -8,7 +9,6 @@ import { Value } from 'typebox/value';
 import { parse } from 'yaml';
 import type { Channel } from '../domain/messages.ts';
 import type { Mailbox } from '../domain/ports.ts';
-import { parseEmailAddress } from '../domain/recipients.ts';
 import { kindsOf, type ProviderKind, type ProviderSettings, providerSchemas } from './provider-settings.ts';
 
 /** The providers of one replica, by channel. */

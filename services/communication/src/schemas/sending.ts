@@ -1,11 +1,12 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { parseDateTime } from '@rollcall/platform/date-time.ts';
 import { strict } from '@rollcall/platform/http/resources.ts';
+import { parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { Type } from 'typebox';
 import type { Ways } from '../domain/acceptance.ts';
 import { categories } from '../domain/messages.ts';
-import { parseEmailAddress, parsePhoneNumber, pushPlatforms } from '../domain/recipients.ts';
+import { parsePhoneNumber, pushPlatforms } from '../domain/recipients.ts';
 import { MOST_SEGMENTS, segmentsOf } from '../domain/segments.ts';
 import { LONGEST_VARIABLES } from '../domain/templates/variables.ts';
 

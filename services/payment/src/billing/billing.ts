@@ -82,6 +82,7 @@ export async function prepareBilling(ground: ServiceGround<PaymentConfig>): Prom
         subscriptions: createSubscriptionTable({ ...deps, onDue: () => scheduler.wake() }),
         methods: { listOf: (customerIds) => methods.listOf(pool(), customerIds) },
         payments: createBilledPayments({ taking, payments, publicUrl: config.publicUrl }),
+        log,
       };
       const scheduler = createScheduler(ground, subscribing);
       const links = createInvoiceLinks(index('invoice link'), config.publicUrl);

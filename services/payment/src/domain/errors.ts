@@ -33,7 +33,11 @@ export const errorCatalogue = {
     message: 'The provider cannot be reached, or does not let us in; nothing was done, and may be tried again',
   },
   CUSTOMER_NOT_FOUND: { status: 422, message: 'There is no such customer, or it belongs to another subject' },
-  INVOICE_TOTAL_NOT_ALLOWED: { status: 422, message: 'The total of an invoice is 0 to 10^12 minor units' },
+  INVOICE_TOTAL_NOT_ALLOWED: {
+    status: 422,
+    message:
+      'With its tax an invoice, a line of it or a period of a plan is at most 10^12 minor units, and no total is less than 0',
+  },
   TAX_INVOICE_INCOMPLETE: {
     status: 422,
     message: 'A tax invoice needs what details.missing names; the customer or the settings of the seller lack it',

@@ -73,8 +73,8 @@ export function totalsOf(lines: readonly (TaxedAmount & { readonly taxRate: bigi
   };
 }
 
-/** Whether an invoice may be of this total: nothing is to be paid, or what may be charged. */
-export function isInvoiceable({ gross }: TaxedAmount): boolean {
+/** Whether an invoice, or a period of a plan, may be of this total: nothing is to be paid, or what may be charged. */
+export function isInvoiceable({ gross }: Pick<TaxedAmount, 'gross'>): boolean {
   return gross >= 0n && gross <= LARGEST_AMOUNT;
 }
 

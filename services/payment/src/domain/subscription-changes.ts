@@ -1,8 +1,8 @@
 import { type BillingSchedule, billingPeriod, dateIn } from './calendar.ts';
-import { priceItem } from './invoices.ts';
+import { isInvoiceable, priceItem, totalsOf } from './invoices.ts';
 import { amountForRest } from './proration.ts';
 import { type SubscriptionEvent, subscriptionTable } from './subscription-states.ts';
-import type { OpenInvoice, PeriodInvoice, Plan, Subscription } from './subscriptions.ts';
+import { nextInvoice, type OpenInvoice, type PeriodInvoice, type Plan, type Subscription } from './subscriptions.ts';
 import { move } from './transitions.ts';
 
 /** What a change makes of a subscription. What `stays` was done before, or came too late. */
@@ -132,6 +132,8 @@ interface PlanChangeRequest {
   readonly at: Temporal.Instant;
   /** What credit notes may still take back of the current period's invoice, with tax. */
   readonly creditable: bigint;
+  /** What is still to be paid of that invoice: a credit lowers it first. */
+  readonly unpaid: bigint;
 }
 
 export type PlanChange =
@@ -141,12 +143,13 @@ export type PlanChange =
       /** With tax: of a credit note for the current period's invoice; 0 for none. */
       readonly credit: bigint;
     }
-  | { readonly kind: 'refused'; readonly reason: 'state' | 'currency' };
+  /** `amount`: the next invoice would be beyond what may be charged. */
+  | { readonly kind: 'refused'; readonly reason: 'state' | 'currency' | 'amount' };
 
 /**
  * Another plan. With the same interval it holds from today on: what the rest of the period costs
- * more is on the next invoice, and what it costs less is credited. With another interval it holds
- * from the end of what is billed.
+ * more is on the next invoice. What it costs less is credited: first of what is not paid yet, the
+ * rest for invoices to come. With another interval it holds from the end of what is billed.
  */
 export function changePlan(subscription: Subscription, request: PlanChangeRequest): PlanChange {
   const { state, schedule, nextIndex } = subscription;
@@ -154,28 +157,39 @@ export function changePlan(subscription: Subscription, request: PlanChangeReques
   if (state !== 'active' && state !== 'trialing') return { kind: 'refused', reason: 'state' };
   if (plan.currency !== subscription.plan.currency) return { kind: 'refused', reason: 'currency' };
   const { unit, count } = schedule.interval;
-  if (unit === plan.interval.unit && count === plan.interval.count) return prorated(subscription, request);
+  const isProrated = unit === plan.interval.unit && count === plan.interval.count;
   const anchor = billingPeriod(schedule, nextIndex).start;
-  const next = { ...subscription, plan, schedule: { ...schedule, anchor, interval: plan.interval }, nextIndex: 0 };
-  return { kind: 'changed', subscription: next, credit: 0n };
+  const changed = isProrated
+    ? prorated(subscription, request)
+    : {
+        subscription: {
+          ...subscription,
+          plan,
+          schedule: { ...schedule, anchor, interval: plan.interval },
+          nextIndex: 0,
+        },
+        credit: 0n,
+      };
+  if (!isInvoiceable(totalsOf(nextInvoice(changed.subscription).lines))) return { kind: 'refused', reason: 'amount' };
+  return { kind: 'changed', ...changed };
 }
 
-function prorated(subscription: Subscription, { plan, at, creditable }: PlanChangeRequest): PlanChange {
+type Prorated = Omit<Extract<PlanChange, { readonly kind: 'changed' }>, 'kind'>;
+
+function prorated(subscription: Subscription, { plan, at, creditable, unpaid }: PlanChangeRequest): Prorated {
   const { schedule, nextIndex, plan: old } = subscription;
   // Nothing of the old plan is billed.
-  if (nextIndex === 0) return { kind: 'changed', subscription: { ...subscription, plan }, credit: 0n };
+  if (nextIndex === 0) return { subscription: { ...subscription, plan }, credit: 0n };
   const period = billingPeriod(schedule, nextIndex - 1);
   const rest = (amount: bigint): bigint => amountForRest(amount, period, dateIn(schedule.timeZone, at));
   const pending = subscription.pendingAmount + rest(plan.amount) - rest(old.amount);
-  if (pending >= 0n) {
-    return { kind: 'changed', subscription: { ...subscription, plan, pendingAmount: pending }, credit: 0n };
-  }
+  if (pending >= 0n) return { subscription: { ...subscription, plan, pendingAmount: pending }, credit: 0n };
   const item = { description: '', unitAmount: -pending, quantity: 1n, taxRate: old.taxRate };
   const { gross } = priceItem(item, old.taxBehavior);
   // Tax of parts, each rounded, may exceed the tax of the whole.
   const credit = gross < creditable ? gross : creditable;
-  const creditBalance = subscription.creditBalance + credit;
-  return { kind: 'changed', subscription: { ...subscription, plan, pendingAmount: 0n, creditBalance }, credit };
+  const creditBalance = subscription.creditBalance + (credit > unpaid ? credit - unpaid : 0n);
+  return { subscription: { ...subscription, plan, pendingAmount: 0n, creditBalance }, credit };
 }
 
 /** Whether an attempt is the next one for the open invoice. */

@@ -202,6 +202,10 @@ test('one that is to end with its period ends there, although an invoice is open
   expect(decide({ ...active, cancelAtPeriodEnd: true }, end)).toEqual({ kind: 'move', event: 'cancel' });
   const sent = { ...invoice(create({ collection: 'send_invoice' }), begun), cancelAtPeriodEnd: true };
   expect(decide(sent, end)).toEqual({ kind: 'move', event: 'cancel' });
+  const unpaid = { ...sent, state: 'unpaid' } as const;
+  expect(decide(unpaid, begun)).toEqual({ kind: 'wait', until: end });
+  expect(decide(unpaid, end)).toEqual({ kind: 'move', event: 'cancel' });
+  expect(decide({ ...unpaid, cancelAtPeriodEnd: false }, end)).toEqual({ kind: 'wait', until: undefined });
 });
 
 describe('a pause', () => {
@@ -227,7 +231,7 @@ describe('another plan', () => {
   const bigger = { ...plan, name: 'More tea', amount: 23_000n };
 
   test('that costs more adds the difference for the rest of the period to the next invoice', () => {
-    const change = changePlan(active, { plan: bigger, at: middle, creditable: 11_500n });
+    const change = changePlan(active, { plan: bigger, at: middle, creditable: 11_500n, unpaid: 0n });
     expect(change).toMatchObject({ kind: 'changed', credit: 0n, subscription: { plan: bigger, pendingAmount: 5750n } });
     if (change.kind !== 'changed') throw new Error(change.kind);
     const next = decide(change.subscription, Temporal.Instant.from('2026-02-28T10:00:00Z'));
@@ -238,7 +242,12 @@ describe('another plan', () => {
   });
 
   test('that costs less leaves credit, which the next invoices use up', () => {
-    const change = changePlan(active, { plan: { ...plan, amount: 2300n }, at: middle, creditable: 11_500n });
+    const change = changePlan(active, {
+      plan: { ...plan, amount: 2300n },
+      at: middle,
+      creditable: 11_500n,
+      unpaid: 0n,
+    });
     if (change.kind !== 'changed') throw new Error(change.kind);
     expect(change).toMatchObject({ credit: 4600n, subscription: { creditBalance: 4600n, pendingAmount: 0n } });
     const due = Temporal.Instant.from('2026-06-01T10:00:00Z');
@@ -249,20 +258,20 @@ describe('another plan', () => {
   });
 
   test('and back again on one day costs nothing', () => {
-    const change = changePlan(active, { plan: bigger, at: middle, creditable: 11_500n });
+    const change = changePlan(active, { plan: bigger, at: middle, creditable: 11_500n, unpaid: 0n });
     if (change.kind !== 'changed') throw new Error(change.kind);
-    const back = changePlan(change.subscription, { plan, at: middle, creditable: 11_500n });
+    const back = changePlan(change.subscription, { plan, at: middle, creditable: 11_500n, unpaid: 0n });
     expect(back).toEqual({ kind: 'changed', subscription: active, credit: 0n });
   });
 
   test('credits no more than what is left of the invoice', () => {
     const free = { ...plan, amount: 0n };
-    expect(changePlan(active, { plan: free, at: begun, creditable: 100n })).toMatchObject({ credit: 100n });
+    expect(changePlan(active, { plan: free, at: begun, creditable: 100n, unpaid: 0n })).toMatchObject({ credit: 100n });
   });
 
   test('with another interval holds from the end of the period', () => {
     const yearly = { ...bigger, interval: { unit: 'year', count: 1 } } as const;
-    const change = changePlan(active, { plan: yearly, at: middle, creditable: 11_500n });
+    const change = changePlan(active, { plan: yearly, at: middle, creditable: 11_500n, unpaid: 0n });
     if (change.kind !== 'changed') throw new Error(change.kind);
     const due = Temporal.Instant.from('2026-02-28T10:00:00Z');
     expect(decide(change.subscription, middle)).toMatchObject({ kind: 'wait' });
@@ -272,9 +281,33 @@ describe('another plan', () => {
   });
 
   test('is refused in another currency, and while something is unpaid', () => {
-    const request = { plan: { ...plan, currency: 'USD' }, at: begun, creditable: 0n };
+    const request = { plan: { ...plan, currency: 'USD' }, at: begun, creditable: 0n, unpaid: 0n };
     expect(changePlan(active, request)).toEqual({ kind: 'refused', reason: 'currency' });
     expect(changePlan({ ...active, state: 'past_due' }, request)).toEqual({ kind: 'refused', reason: 'state' });
+  });
+
+  test('that costs less lowers what is not paid yet, and leaves the rest as credit', () => {
+    const request = { plan: { ...plan, amount: 2300n }, at: middle, creditable: 11_500n };
+    expect(changePlan(active, { ...request, unpaid: 11_500n })).toMatchObject({
+      credit: 4600n,
+      subscription: { creditBalance: 0n, pendingAmount: 0n },
+    });
+    expect(changePlan(active, { ...request, unpaid: 1000n })).toMatchObject({
+      credit: 4600n,
+      subscription: { creditBalance: 3600n },
+    });
+  });
+
+  test.each([
+    ['at once', { ...plan, amount: 10n ** 12n }],
+    ['with the rest of the period', { ...plan, amount: 7n * 10n ** 11n, taxBehavior: 'exclusive' } as const],
+    [
+      'by the year',
+      { ...plan, amount: 10n ** 12n, taxBehavior: 'exclusive', interval: { unit: 'year', count: 1 } } as const,
+    ],
+  ])('whose next invoice could not be charged is refused: %s', (_how, dear) => {
+    const request = { plan: dear, at: middle, creditable: 11_500n, unpaid: 0n };
+    expect(changePlan(active, request)).toEqual({ kind: 'refused', reason: 'amount' });
   });
 });
 

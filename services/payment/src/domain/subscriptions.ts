@@ -6,7 +6,7 @@ import {
   periodKey,
   startOfDay,
 } from './calendar.ts';
-import { type InvoiceItem, type InvoiceLine, priceItem, type TaxBehavior, totalsOf } from './invoices.ts';
+import { type InvoiceLine, priceItem, type TaxBehavior, totalsOf } from './invoices.ts';
 import type { SubscriptionEvent, SubscriptionState } from './subscription-states.ts';
 
 /** A version of a plan: a subscription keeps its own until it is changed. */
@@ -102,11 +102,12 @@ export function planSubscription(
   dunning: DunningPolicy,
 ): SubscriptionDecision {
   const { state, open, schedule } = subscription;
-  if (state === 'cancelled' || state === 'unpaid') return forever;
+  if (state === 'cancelled') return forever;
   if (state === 'incomplete') return planIncomplete(subscription, now);
   const paidUntil = startOfDay(schedule.timeZone, billingPeriod(schedule, subscription.nextIndex).start);
   const periodIsOver = isReached(paidUntil, now);
   if (subscription.cancelAtPeriodEnd && periodIsOver) return { kind: 'move', event: 'cancel' };
+  if (state === 'unpaid') return { kind: 'wait', until: subscription.cancelAtPeriodEnd ? paidUntil : undefined };
   if (open !== undefined) {
     const collection = planCollection(subscription, open, { now, dunning });
     return subscription.cancelAtPeriodEnd ? earlier(collection, paidUntil) : collection;
@@ -117,22 +118,23 @@ export function planSubscription(
   return { kind: 'invoice', invoice: nextInvoice(subscription) };
 }
 
+/** The line of an invoice that a period of a plan makes. */
+export function pricePlan(
+  { amount, taxRate, taxBehavior }: Omit<Plan, 'name' | 'currency' | 'interval'>,
+  description = '',
+): InvoiceLine {
+  return priceItem({ description, unitAmount: amount, quantity: 1n, taxRate }, taxBehavior);
+}
+
 /** The invoice of the first period that has none. */
-function nextInvoice(subscription: Subscription): PeriodInvoice {
+export function nextInvoice(subscription: Subscription): PeriodInvoice {
   const { plan, pendingAmount, creditBalance, schedule } = subscription;
   const period = billingPeriod(schedule, subscription.nextIndex);
-  const item = (description: string, unitAmount: bigint): InvoiceItem => ({
-    description,
-    unitAmount,
-    quantity: 1n,
-    taxRate: plan.taxRate,
-  });
   const lastDay = period.end.subtract({ days: 1 });
-  const items = [
-    item(`${plan.name}, ${period.start.toString()} to ${lastDay.toString()}`, plan.amount),
-    ...(pendingAmount === 0n ? [] : [item('Change of plan', pendingAmount)]),
+  const lines = [
+    pricePlan(plan, `${plan.name}, ${period.start.toString()} to ${lastDay.toString()}`),
+    ...(pendingAmount === 0n ? [] : [pricePlan({ ...plan, amount: pendingAmount }, 'Change of plan')]),
   ];
-  const lines = items.map((each) => priceItem(each, plan.taxBehavior));
   const { gross } = totalsOf(lines);
   const fromCredit = creditBalance < gross ? creditBalance : gross;
   return { key: periodKey(subscription.id, period.start), period, lines, fromCredit, due: gross - fromCredit };

@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
-import type { Owner } from '../billing/domain/lists.ts';
 import type { LedgerEntry } from '../domain/ledger.ts';
+import type { Owner } from '../domain/owner.ts';
 
 /** Whose movements they are. */
 interface EntryOwner {

@@ -1,5 +1,6 @@
 import type { Idempotency, OnceAnswer } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Static } from 'typebox';
+import { emailOf } from '../schemas.ts';
 import type { Taking } from './domain/take.ts';
 import { type NewPayment, paymentAnswer } from './routes/schemas.ts';
 
@@ -26,9 +27,17 @@ export interface PaymentRequest {
 export function makePayment(deps: MakingDeps, { subject, key, body }: PaymentRequest): Promise<OnceAnswer> {
   const { taking, idempotency, publicUrl } = deps;
   return idempotency.once({ subject, operation: 'createPayment', key, request: body }, async (id) => {
-    const { amount, currency, metadata = {}, ...terms } = body;
+    const { amount, currency, customerEmail: email, metadata = {}, ...terms } = body;
     const money = { amount: BigInt(amount), currency };
-    const payment = await taking.open({ ...terms, id, subject, money, metadata, purpose: 'pay' });
+    const payment = await taking.open({
+      ...terms,
+      id,
+      subject,
+      money,
+      customerEmail: emailOf(email),
+      metadata,
+      purpose: 'pay',
+    });
     const status = payment.redirect === undefined ? 202 : 201;
     return { status, location: `/api/v1/payments/${id}`, body: paymentAnswer(publicUrl, payment) };
   });

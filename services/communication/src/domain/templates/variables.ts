@@ -1,6 +1,6 @@
 import { parseDateTime } from '@rollcall/platform/date-time.ts';
+import { parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
-import { parseEmailAddress } from '../recipients.ts';
 
 /** What is wrong with a part of a request: a JSON pointer (RFC 6901) and words. */
 export interface Fault {

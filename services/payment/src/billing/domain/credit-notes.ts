@@ -3,8 +3,8 @@ import { type CreditItem, creditLines } from '../../domain/credit-notes.ts';
 import { paymentError } from '../../domain/errors.ts';
 import { type InvoiceLine, totalsOf } from '../../domain/invoices.ts';
 import { total } from '../../domain/money.ts';
+import type { Owner } from '../../domain/owner.ts';
 import { type Invoice, refuseWhilePaid } from './invoices.ts';
-import type { Owner } from './lists.ts';
 
 /** Takes back of an invoice what was not owed. Amounts are positive, in minor units. */
 export interface CreditNote {

@@ -1,4 +1,5 @@
-import type { ListPage, NewestPage, Owner } from './lists.ts';
+import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
+import type { Owner } from '../../domain/owner.ts';
 
 /** Who pays invoices. Personal data but for the time zone and the locale. */
 export interface CustomerFields {

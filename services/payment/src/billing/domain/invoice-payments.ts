@@ -1,10 +1,11 @@
 import { commonError } from '@rollcall/platform/common-errors.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { paymentError } from '../../domain/errors.ts';
+import type { Owner } from '../../domain/owner.ts';
 import type { CheckoutPurpose, Money, ProviderName, StoredMethod } from '../../domain/ports.ts';
 import type { TakingProvider } from '../../payments/domain/take.ts';
 import type { CustomerStore } from './customers.ts';
 import { amountDue, type Invoice, type InvoiceStore } from './invoices.ts';
-import type { Owner } from './lists.ts';
 import type { MethodStore } from './methods.ts';
 import type { SubscriptionStore } from './subscriptions.ts';
 
@@ -77,6 +78,7 @@ export interface PayingDeps {
   readonly subscriptions: SubscriptionStore;
   readonly methods: MethodStore;
   readonly payments: BilledPayments;
+  readonly log: Logger;
 }
 
 interface PayRequest {

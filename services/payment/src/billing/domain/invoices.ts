@@ -1,3 +1,4 @@
+import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
 import { dateIn } from '../../domain/calendar.ts';
 import { paymentError } from '../../domain/errors.ts';
 import { type InvoiceState, invoiceTable } from '../../domain/invoice-states.ts';
@@ -9,11 +10,12 @@ import {
   type TaxBehavior,
   totalsOf,
 } from '../../domain/invoices.ts';
+import { total } from '../../domain/money.ts';
+import type { Owner } from '../../domain/owner.ts';
 import { type InvoiceTitle, invoiceTitle, missingOnTaxInvoice, type Party } from '../../domain/tax-invoice.ts';
 import { move } from '../../domain/transitions.ts';
 import type { CreditNote } from './credit-notes.ts';
 import type { Customer } from './customers.ts';
-import type { ListPage, NewestPage, Owner } from './lists.ts';
 import type { Seller } from './sellers.ts';
 
 /** What an invoice says from the moment on at which it is issued. */
@@ -48,10 +50,18 @@ export interface Invoice {
   readonly issued: Issued | undefined;
   /** That pays it, or is about to. One that failed is none any more. */
   readonly paymentId: string | undefined;
+  /** Money that came for it beside what was owed, and has not gone back. */
+  readonly surplus: readonly SurplusPayment[];
   readonly createdAt: Date;
   readonly paidAt: Date | undefined;
   readonly voidedAt: Date | undefined;
   readonly creditNotes: readonly CreditNote[];
+}
+
+interface SurplusPayment {
+  readonly paymentId: string;
+  /** Of the payment, what is too much, in minor units. */
+  readonly amount: bigint;
 }
 
 interface SubscriptionPeriod {
@@ -91,8 +101,8 @@ interface InvoiceQuery {
 }
 
 export interface InvoiceStore {
-  /** Makes a draft, or finds the invoice that has the id. */
-  create(invoice: NewInvoice): Promise<Invoice>;
+  /** Makes a draft, or finds the invoice that has the id; with what is decided of it, or not at all. */
+  create(invoice: NewInvoice, decide?: (invoice: Invoice) => InvoiceChange): Promise<Invoice>;
   find(id: string, owner: Owner): Promise<Invoice | undefined>;
   list(query: InvoiceQuery): Promise<NewestPage<Invoice>>;
   /**
@@ -109,10 +119,16 @@ export function amountDue({ state, lines, fromCredit, credited }: Invoice): bigi
   return left > 0n ? left : 0n;
 }
 
-/** The lines of items. @throws ServiceError INVOICE_TOTAL_NOT_ALLOWED where their total cannot be paid. */
+/** What is to be given back of an invoice's payments, in minor units. */
+export function amountOverpaid({ surplus }: Invoice): bigint {
+  return total(surplus.map(({ amount }) => amount));
+}
+
+/** The lines of items. @throws ServiceError INVOICE_TOTAL_NOT_ALLOWED where a line, or their total, cannot be paid. */
 export function linesOf(items: readonly InvoiceItem[], behavior: TaxBehavior): readonly InvoiceLine[] {
   const lines = items.map((item) => priceItem(item, behavior));
-  if (!isInvoiceable(totalsOf(lines))) throw paymentError('INVOICE_TOTAL_NOT_ALLOWED');
+  const isBounded = lines.every(({ gross }) => isInvoiceable({ gross: gross < 0n ? -gross : gross }));
+  if (!isBounded || !isInvoiceable(totalsOf(lines))) throw paymentError('INVOICE_TOTAL_NOT_ALLOWED');
   return lines;
 }
 

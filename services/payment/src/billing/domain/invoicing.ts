@@ -3,10 +3,10 @@ import { commonError } from '@rollcall/platform/common-errors.ts';
 import type { CreditItem } from '../../domain/credit-notes.ts';
 import { paymentError } from '../../domain/errors.ts';
 import type { InvoiceItem, TaxBehavior } from '../../domain/invoices.ts';
+import type { Owner } from '../../domain/owner.ts';
 import { type CreditNoteStore, type CreditRequest, creditNoteOf } from './credit-notes.ts';
 import type { Customer, CustomerStore } from './customers.ts';
 import { finalizeInvoice, type Invoice, type InvoiceStore, linesOf, voidInvoice } from './invoices.ts';
-import type { Owner } from './lists.ts';
 import type { FindSeller, Seller } from './sellers.ts';
 
 export interface InvoicingDeps {
@@ -45,8 +45,11 @@ export async function createInvoice(deps: InvoicingDeps, request: InvoiceRequest
   const currency = request.currency ?? deps.sellerOf(subject)?.currency ?? DEFAULT_CURRENCY;
   const lines = linesOf(items, taxBehavior);
   const draft = { id, subject, customerId, subscription: undefined, currency, taxBehavior, daysUntilDue, lines };
-  const invoice = await deps.invoices.create({ ...draft, fromCredit: 0n });
-  return isFinal ? issueInvoice(deps, invoice) : invoice;
+  const seller = isFinal ? sellerFor(deps, subject) : undefined;
+  return deps.invoices.create(
+    { ...draft, fromCredit: 0n },
+    seller && ((made) => finalizeInvoice(made, { customer, seller, now: nowOf(deps.clock) })),
+  );
 }
 
 /**

@@ -4,7 +4,7 @@ import { paymentError } from '../../domain/errors.ts';
 import { totalsOf } from '../../domain/invoices.ts';
 import { changePlan } from '../../domain/subscription-changes.ts';
 import { creditedOf, creditNoteOf, type NewCreditNote } from './credit-notes.ts';
-import type { Invoice } from './invoices.ts';
+import { amountDue, type Invoice } from './invoices.ts';
 import type { Seller } from './sellers.ts';
 import type { PlanChoice, SubscriptionRecord } from './subscriptions.ts';
 
@@ -24,19 +24,23 @@ export interface ChangedPlan {
 
 /**
  * Another plan for a subscription. What the rest of the period costs less is credited by a note for
- * its invoice, where that is paid.
+ * its invoice, paid or not.
  *
- * @throws ServiceError CONFLICT by its state, PLAN_CURRENCY_DIFFERS, NO_SELLER.
+ * @throws ServiceError CONFLICT by its state, or while a payment of an invoice that is to be credited
+ * is under way; PLAN_CURRENCY_DIFFERS, INVOICE_TOTAL_NOT_ALLOWED, NO_SELLER.
  */
 export function changePlanOf(
   record: SubscriptionRecord,
   { choice, invoice, seller, now }: PlanChangeInput,
 ): ChangedPlan {
   const { plan, planId, planVersion } = choice;
-  const creditable = invoice?.state === 'paid' ? totalsOf(invoice.lines).gross - invoice.credited : 0n;
-  const change = changePlan(record.subscription, { plan, at: now, creditable });
+  const isOwed = invoice !== undefined && (invoice.state === 'paid' || invoice.state === 'open');
+  const creditable = isOwed ? totalsOf(invoice.lines).gross - invoice.credited : 0n;
+  const unpaid = isOwed ? amountDue(invoice) : 0n;
+  const change = changePlan(record.subscription, { plan, at: now, creditable, unpaid });
   if (change.kind === 'refused') {
     if (change.reason === 'currency') throw paymentError('PLAN_CURRENCY_DIFFERS');
+    if (change.reason === 'amount') throw paymentError('INVOICE_TOTAL_NOT_ALLOWED');
     throw paymentError('CONFLICT', { details: { status: record.subscription.state } });
   }
   const changed = { ...record, planId, planVersion, subscription: change.subscription };

@@ -1,5 +1,8 @@
-import type { Plan } from '../../domain/subscriptions.ts';
-import type { ListPage, NewestPage, Owner } from './lists.ts';
+import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
+import { paymentError } from '../../domain/errors.ts';
+import { isInvoiceable } from '../../domain/invoices.ts';
+import type { Owner } from '../../domain/owner.ts';
+import { type Plan, pricePlan } from '../../domain/subscriptions.ts';
 
 /** What one pays for a period, as one version of a plan has it. */
 export interface PlanTerms extends Plan {
@@ -31,6 +34,12 @@ interface PlanQuery {
   readonly owner: Owner;
   readonly active: boolean | undefined;
   readonly page: ListPage;
+}
+
+/** Terms whose periods can be invoiced. @throws ServiceError INVOICE_TOTAL_NOT_ALLOWED. */
+export function checkedTerms(terms: PlanTerms): PlanTerms {
+  if (!isInvoiceable(pricePlan(terms))) throw paymentError('INVOICE_TOTAL_NOT_ALLOWED');
+  return terms;
 }
 
 export interface PlanStore {

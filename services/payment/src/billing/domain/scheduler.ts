@@ -8,6 +8,8 @@ import type { NextStep } from './subscriptions.ts';
 const MOST_STEPS = 1000;
 /** A checkout is up to its payer; what becomes of it tells itself. */
 const CHECKOUT_MS = 3_600_000;
+/** Until somebody has mended the settings. */
+const SETTINGS_MS = 600_000;
 
 /**
  * Does all that is due for a subscription: invoices, charges, reminders, moves. Called by any
@@ -61,6 +63,15 @@ async function makeCharge(deps: PayingDeps, { paymentId, invoiceId, record }: Ch
     if (!(error instanceof ServiceError) || error.kind.status >= 500) throw error;
     // Refused before anything was made: the settings, or the currency.
     if ((await payments.find(paymentId)) !== undefined) throw error;
+    // That is no fault of the customer: it is charged once the settings have the provider again.
+    if (error.code === 'PROVIDER_NOT_CONFIGURED') {
+      deps.log.error(
+        { subscription: subscription.id, provider: method.provider },
+        'a provider that is to charge has no settings',
+      );
+      await subscriptions.endCharge(subscription.id, { paymentId, outcome: 'withdrawn', reason: 'not_tried' });
+      return subscriptions.putOff(subscription.id, SETTINGS_MS);
+    }
     await subscriptions.endCharge(subscription.id, { paymentId, outcome: 'failed', reason: error.code.toLowerCase() });
   }
 }

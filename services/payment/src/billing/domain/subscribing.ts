@@ -2,14 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { ServiceError } from '@rollcall/platform/errors.ts';
 import { paymentError } from '../../domain/errors.ts';
-import { priceItem } from '../../domain/invoices.ts';
+import type { Owner } from '../../domain/owner.ts';
 import type { ProviderName } from '../../domain/ports.ts';
 import { createSubscription, moveSubscription } from '../../domain/subscription-changes.ts';
-import type { Subscription } from '../../domain/subscriptions.ts';
+import { pricePlan, type Subscription } from '../../domain/subscriptions.ts';
 import type { TakingProvider } from '../../payments/domain/take.ts';
 import type { Customer } from './customers.ts';
 import { type PayingDeps, payInvoice } from './invoice-payments.ts';
-import type { Owner } from './lists.ts';
 import { chargeable, type PaymentMethod } from './methods.ts';
 import type { PlanStore, StoredPlan } from './plans.ts';
 import { runSubscription } from './scheduler.ts';
@@ -100,8 +99,8 @@ interface CheckedPlan {
 
 /** @throws ServiceError where the provider cannot take what the plan costs. */
 function checkPlan(provider: TakingProvider, { plan: { terms }, isKept, isTrial }: CheckedPlan): void {
-  const { amount: unitAmount, currency, taxRate, taxBehavior } = terms;
-  const { gross: amount } = priceItem({ description: '', unitAmount, quantity: 1n, taxRate }, taxBehavior);
+  const { currency } = terms;
+  const { gross: amount } = pricePlan(terms);
   if (amount > 0n) provider.check({ amount, currency }, isKept ? 'pay-and-keep' : 'pay');
   if (isTrial && isKept) provider.check({ amount: 0n, currency }, 'keep');
 }

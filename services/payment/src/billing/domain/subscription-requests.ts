@@ -1,7 +1,7 @@
 import { commonError } from '@rollcall/platform/common-errors.ts';
 import { paymentError } from '../../domain/errors.ts';
+import type { Owner } from '../../domain/owner.ts';
 import { moveSubscription } from '../../domain/subscription-changes.ts';
-import type { Owner } from './lists.ts';
 import { runSubscription } from './scheduler.ts';
 import type { SubscribingDeps } from './subscribing.ts';
 import type { SubscriptionRecord } from './subscriptions.ts';
@@ -18,7 +18,10 @@ interface SubscriptionChanges {
   readonly cancelAtPeriodEnd?: boolean;
 }
 
-/** @throws ServiceError NOT_FOUND, CONFLICT by its state, PLAN_NOT_FOUND, PLAN_INACTIVE, PLAN_CURRENCY_DIFFERS, METHOD_NOT_FOUND. */
+/**
+ * @throws ServiceError NOT_FOUND, CONFLICT by its state, PLAN_NOT_FOUND, PLAN_INACTIVE, PLAN_CURRENCY_DIFFERS,
+ * INVOICE_TOTAL_NOT_ALLOWED, METHOD_NOT_FOUND.
+ */
 export async function changeSubscription(
   deps: SubscribingDeps,
   { id, owner }: Asked,

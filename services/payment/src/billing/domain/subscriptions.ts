@@ -1,6 +1,7 @@
+import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
+import type { Owner } from '../../domain/owner.ts';
 import type { ProviderName } from '../../domain/ports.ts';
 import type { Subscription } from '../../domain/subscriptions.ts';
-import type { ListPage, NewestPage, Owner } from './lists.ts';
 
 /** A subscription as it is kept. */
 export interface SubscriptionRecord {

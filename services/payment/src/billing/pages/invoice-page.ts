@@ -57,7 +57,7 @@ export function invoicePages(deps: InvoicePageDeps): Routes {
       if (invoice === undefined) return send(reply.status(404), missingPage);
       const url = await checkoutOf(deps, invoice);
       if (url === undefined) return send(reply.status(409), waitingPage);
-      return reply.header('cache-control', 'no-store').redirect(url, 303);
+      return send(reply, goingOnPage(url));
     });
   };
 }
@@ -94,9 +94,19 @@ function invoicePage(invoice: Invoice): Page {
 <dt>To be paid</dt><dd>${currency} ${formatDecimal(due, currency)}</dd>
 </dl>
 ${due > 0n && state === 'open' ? html`<form method="post"><button type="submit">Pay</button></form>` : ''}`,
-    // A form that is redirected has to be let go to where that leads: the provider.
-    formAction: "'self' https: http:",
+    formAction: "'self'",
     isSubmitted: false,
+  };
+}
+
+/** Not a redirect: browsers let a form be redirected to where forms may go alone, and that is here. */
+function goingOnPage(url: string): Page {
+  return {
+    title: 'Go on to pay',
+    body: html`<p><a class="button" href="${url}" rel="noreferrer">Go on to the payment page</a></p>`,
+    formAction: "'none'",
+    isSubmitted: false,
+    goesOnTo: url,
   };
 }
 

@@ -5,10 +5,10 @@ import { answersOnce, found, IdParams, idOf, pageAnswer, strict } from '@rollcal
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { type Static, Type } from 'typebox';
+import { Email, emailOf, Id, Locale, line, nullable, Timestamp, TimeZone } from '../../schemas.ts';
 import { type Customer, type CustomerStore, customerDefaults } from '../domain/customers.ts';
 import type { MethodStore, PaymentMethod } from '../domain/methods.ts';
 import { ownerOf } from './requests.ts';
-import { Email, Id, Locale, line, nullable, Timestamp, TimeZone } from './schemas.ts';
 
 const tags = ['billing'];
 
@@ -73,7 +73,8 @@ export function customerRoutes({ customers, methods, idempotency }: CustomerRout
           operation: 'createCustomer',
           effect: async (id) => {
             const { subject } = callerOf(request);
-            const customer = await customers.create({ ...customerDefaults, ...request.body, id, subject });
+            const email = emailOf(request.body.email);
+            const customer = await customers.create({ ...customerDefaults, ...request.body, email, id, subject });
             return { status: 201, location: `/api/v1/customers/${id}`, body: await answerOf(customer) };
           },
         }),
@@ -92,7 +93,7 @@ export function customerRoutes({ customers, methods, idempotency }: CustomerRout
         const page = pageOf(request.query);
         const { rows, total, nextCursor } = await customers.list({
           owner: ownerOf(request),
-          email: request.query.email,
+          email: request.query.email === undefined ? undefined : emailOf(request.query.email),
           page,
         });
         const { limit, offset } = page;
@@ -117,7 +118,11 @@ export function customerRoutes({ customers, methods, idempotency }: CustomerRout
           response: { 200: CustomerAnswer },
         },
       },
-      async (request) => answerOf(found(await customers.update(idOf(request), ownerOf(request), request.body))),
+      async (request) => {
+        const { email } = request.body;
+        const change = email === undefined ? request.body : { ...request.body, email: emailOf(email) };
+        return answerOf(found(await customers.update(idOf(request), ownerOf(request), change)));
+      },
     );
   };
 }

@@ -2,8 +2,6 @@ import { strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import type { CreditItem } from '../../domain/credit-notes.ts';
 import { type InvoiceItem, type InvoiceLine, totalsOf } from '../../domain/invoices.ts';
-import type { CreditNote } from '../domain/credit-notes.ts';
-import { amountDue, type Invoice } from '../domain/invoices.ts';
 import {
   Currency,
   Id,
@@ -15,7 +13,9 @@ import {
   TaxRate,
   Timestamp,
   taxRateOf,
-} from './schemas.ts';
+} from '../../schemas.ts';
+import type { CreditNote } from '../domain/credit-notes.ts';
+import { amountDue, amountOverpaid, type Invoice } from '../domain/invoices.ts';
 import { Provider, ReturnUrl } from './subscription-schemas.ts';
 
 const Item = Type.Object(
@@ -131,6 +131,10 @@ export const InvoiceAnswer = Type.Object({
   issuedOn: nullable(PlainDate),
   dueOn: nullable(PlainDate),
   paymentId: nullable(Id),
+  amountOverpaid: Type.Integer({ description: 'Of `surplusPayments`; refund it' }),
+  surplusPayments: Type.Array(Type.Object({ paymentId: Id, amount: Type.Integer() }), {
+    description: 'Money that came beside what was owed, such as late, and has not gone back',
+  }),
   createdAt: Timestamp,
   finalizedAt: nullable(Timestamp),
   paidAt: nullable(Timestamp),
@@ -197,6 +201,8 @@ export function invoiceAnswer(invoice: Invoice): Static<typeof InvoiceAnswer> {
     issuedOn: issued?.issuedOn.toString() ?? null,
     dueOn: issued?.dueOn.toString() ?? null,
     paymentId: invoice.paymentId ?? null,
+    amountOverpaid: Number(amountOverpaid(invoice)),
+    surplusPayments: invoice.surplus.map(({ paymentId, amount }) => ({ paymentId, amount: Number(amount) })),
     createdAt: invoice.createdAt.toISOString(),
     finalizedAt: issued?.issuedAt.toString() ?? null,
     paidAt: invoice.paidAt?.toISOString() ?? null,

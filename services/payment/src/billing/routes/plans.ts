@@ -5,9 +5,10 @@ import { answersOnce, found, IdParams, idOf, pageAnswer, strict } from '@rollcal
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { type Static, Type } from 'typebox';
-import type { PlanStore, PlanTerms, StoredPlan } from '../domain/plans.ts';
+import { refusals } from '../../domain/errors.ts';
+import { Currency, Id, LARGEST, line, percentOf, TaxBehavior, TaxRate, Timestamp, taxRateOf } from '../../schemas.ts';
+import { checkedTerms, type PlanStore, type PlanTerms, type StoredPlan } from '../domain/plans.ts';
 import { ownerOf } from './requests.ts';
-import { Currency, Id, LARGEST, line, percentOf, TaxBehavior, TaxRate, Timestamp, taxRateOf } from './schemas.ts';
 
 const tags = ['billing'];
 
@@ -66,10 +67,12 @@ export interface PlanRoutesDeps {
 /** What subscriptions cost. */
 export function planRoutes({ plans, idempotency }: PlanRoutesDeps): Routes {
   const once = answersOnce(idempotency);
+  const config = { refuses: refusals('INVOICE_TOTAL_NOT_ALLOWED') };
   return (app) => {
     app.post(
       '/plans',
       {
+        config,
         schema: {
           tags,
           summary: 'Make a plan',
@@ -83,7 +86,7 @@ export function planRoutes({ plans, idempotency }: PlanRoutesDeps): Routes {
           operation: 'createPlan',
           effect: async (id) => {
             const { subject } = callerOf(request);
-            const plan = await plans.create({ id, subject, terms: newTerms(request.body) });
+            const plan = await plans.create({ id, subject, terms: checkedTerms(newTerms(request.body)) });
             return { status: 201, location: `/api/v1/plans/${id}`, body: planAnswer(plan) };
           },
         }),
@@ -113,6 +116,7 @@ export function planRoutes({ plans, idempotency }: PlanRoutesDeps): Routes {
     app.patch(
       '/plans/:id',
       {
+        config,
         schema: {
           tags,
           summary: 'Change a plan for new subscriptions; others keep the version that they have',
@@ -125,7 +129,7 @@ export function planRoutes({ plans, idempotency }: PlanRoutesDeps): Routes {
         const { active, ...change } = request.body;
         const plan = await plans.update(idOf(request), ownerOf(request), {
           active,
-          terms: (before) => changedTerms(before, change),
+          terms: (before) => checkedTerms(changedTerms(before, change)),
         });
         return planAnswer(found(plan));
       },

@@ -1,8 +1,8 @@
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import { billingPeriod } from '../../domain/calendar.ts';
+import { Id, nullable, Timestamp } from '../../schemas.ts';
 import type { SubscriptionRecord } from '../domain/subscriptions.ts';
-import { Id, nullable, Timestamp } from './schemas.ts';
 
 export const Provider = Type.Enum(['payfast', 'yoco', 'stripe', 'sandbox'], {
   description: 'Who charges; the default one when absent',

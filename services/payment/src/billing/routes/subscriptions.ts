@@ -127,7 +127,15 @@ function changingRoutes(deps: SubscriptionRoutesDeps): Routes {
       '/subscriptions/:id',
       {
         config: {
-          refuses: refusals('CONFLICT', 'PLAN_NOT_FOUND', 'PLAN_INACTIVE', 'PLAN_CURRENCY_DIFFERS', 'METHOD_NOT_FOUND'),
+          refuses: refusals(
+            'CONFLICT',
+            'PLAN_NOT_FOUND',
+            'PLAN_INACTIVE',
+            'PLAN_CURRENCY_DIFFERS',
+            'INVOICE_TOTAL_NOT_ALLOWED',
+            'METHOD_NOT_FOUND',
+            'NO_SELLER',
+          ),
         },
         schema: {
           tags,

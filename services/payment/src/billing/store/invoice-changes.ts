@@ -6,7 +6,7 @@ import { type InvoiceEntryKind, invoiceEntry } from '../../domain/ledger.ts';
 import { closeInvoice } from '../../domain/subscription-changes.ts';
 import { postEntries } from '../../ledger/store.ts';
 import type { NewCreditNote } from '../domain/credit-notes.ts';
-import { amountDue, type Invoice, type InvoiceChange, type Issue } from '../domain/invoices.ts';
+import { amountDue, amountOverpaid, type Invoice, type InvoiceChange, type Issue } from '../domain/invoices.ts';
 import { findInvoice, instantOf, NUMBER, TAKE_NUMBER, writeIssue } from './invoice-rows.ts';
 import type { QueueMail } from './mail-rows.ts';
 import type { InvoiceSealer } from './sealed-invoices.ts';
@@ -81,6 +81,11 @@ export async function markPaid(client: PoolClient, deps: InvoiceChangeDeps, invo
   await closeAtSubscription(client, deps, invoice);
 }
 
+/** Money has come for an invoice that is not owed it. */
+export function tellOfSurplus(client: PoolClient, deps: InvoiceChangeDeps, { id }: Invoice): Promise<void> {
+  return tell(client, deps, { id, type: 'invoice.overpaid' });
+}
+
 async function closeAtSubscription(client: PoolClient, { clock }: InvoiceChangeDeps, invoice: Invoice): Promise<void> {
   if (invoice.subscription === undefined) return;
   const record = await findSubscription(client, invoice.subscription.id, undefined);
@@ -138,7 +143,7 @@ async function enter(client: PoolClient, { subject, currency }: Invoice, { kind,
 
 interface InvoiceEvent {
   readonly id: string;
-  readonly type: `invoice.${'finalized' | 'paid' | 'voided' | 'credited'}`;
+  readonly type: `invoice.${'finalized' | 'paid' | 'overpaid' | 'voided' | 'credited'}`;
 }
 
 async function tell(client: PoolClient, deps: InvoiceChangeDeps, { id, type }: InvoiceEvent): Promise<void> {
@@ -154,6 +159,7 @@ async function tell(client: PoolClient, deps: InvoiceChangeDeps, { id, type }: I
     currency,
     total: Number(totalsOf(lines).gross),
     amountDue: Number(amountDue(invoice)),
+    amountOverpaid: Number(amountOverpaid(invoice)),
   };
   await deps.recordEvents(client, [{ subject, type, resourceId: id, data }]);
 }

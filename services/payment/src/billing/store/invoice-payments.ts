@@ -3,12 +3,9 @@ import { paymentError } from '../../domain/errors.ts';
 import { beginCharge } from '../../domain/subscription-changes.ts';
 import type { ClaimedInvoice, InvoicePaymentStore, PaymentClaim } from '../domain/invoice-payments.ts';
 import { amountDue, type Invoice } from '../domain/invoices.ts';
-import { endUnsettled, lockInvoice, setPayment } from './settlement.ts';
+import { endUnsettled, lockInvoice, MAKING_SECONDS, setPayment } from './settlement.ts';
 import { findSubscription, updateSubscription } from './subscription-rows.ts';
 import type { StepDeps } from './subscription-steps.ts';
-
-/** Until then a checkout that was claimed is made. */
-const MAKING_SECONDS = 60;
 
 export interface InvoicePaymentDeps extends StepDeps {
   /** Throws while the schema is not there yet. */

@@ -1,9 +1,9 @@
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { InvoiceState } from '../../domain/invoice-states.ts';
 import { type TaxBehavior, totalsOf } from '../../domain/invoices.ts';
+import type { Owner } from '../../domain/owner.ts';
 import type { CreditNote } from '../domain/credit-notes.ts';
 import type { Invoice, Issue, Issued, NewInvoice } from '../domain/invoices.ts';
-import type { Owner } from '../domain/lists.ts';
 import type { InvoiceSealer } from './sealed-invoices.ts';
 
 /** Of `invoices`, with dates as text: `Date` would move them to another time zone. */
@@ -29,11 +29,20 @@ export interface InvoiceRow {
   readonly payment_id: string | null;
   readonly paid_at: Date | null;
   readonly voided_at: Date | null;
+  readonly surplus: readonly { readonly paymentId: string; readonly amount: string }[];
 }
+
+/** SQL: what payments have brought beside what was owed, and has not gone back. */
+const SURPLUS = `ARRAY(
+  SELECT jsonb_build_object('paymentId', id, 'amount', surplus::text)
+  FROM (SELECT id, created_at, captured - refunded
+      - CASE WHEN id = invoices.payment_id AND invoices.state = 'paid' THEN amount ELSE 0 END AS surplus
+    FROM payments WHERE invoice_id = invoices.id) received
+  WHERE surplus > 0 ORDER BY created_at, id) AS surplus`;
 
 export const INVOICE_COLUMNS = `id, subject, customer_id, subscription_id, period_start::text, period_end::text, state,
   number, currency, tax_behavior, days_until_due, from_credit, sealed, issued_on::text, due_on::text, finalized_at,
-  created_at, credited, payment_id, paid_at, voided_at`;
+  created_at, credited, payment_id, paid_at, voided_at, ${SURPLUS}`;
 
 /** Reads invoices with their credit notes. */
 export async function invoicesOf(
@@ -184,6 +193,7 @@ function invoiceOf(row: InvoiceRow, sealer: InvoiceSealer, creditNotes: readonly
     createdAt: row.created_at,
     paidAt: row.paid_at ?? undefined,
     voidedAt: row.voided_at ?? undefined,
+    surplus: row.surplus.map(({ paymentId, amount }) => ({ paymentId, amount: BigInt(amount) })),
     creditNotes,
   };
 }

@@ -1,8 +1,8 @@
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { Owner } from '../../domain/owner.ts';
 import type { CreditNoteStore } from '../domain/credit-notes.ts';
 import type { Invoice, InvoiceStore } from '../domain/invoices.ts';
-import type { Owner } from '../domain/lists.ts';
 import { changeInvoice, issueCreditNote } from './invoice-changes.ts';
 import { findInvoice, INVOICE_COLUMNS, type InvoiceRow, insertDraft, invoicesOf } from './invoice-rows.ts';
 import { lockInvoice } from './settlement.ts';
@@ -16,12 +16,15 @@ export interface InvoiceTableDeps extends StepDeps {
 export function createInvoiceTable(deps: InvoiceTableDeps): InvoiceStore & CreditNoteStore {
   const { pool, sealer, clock } = deps;
   return {
-    async create(invoice) {
-      await insertDraft(pool(), sealer, { ...invoice, createdAt: clock.now() });
-      const made = await findInvoice(pool(), sealer, { id: invoice.id, owner: undefined });
-      if (made === undefined) throw new Error('The invoice that was made is gone');
-      return made;
-    },
+    create: (invoice, decide) =>
+      inTransaction(pool(), async (client) => {
+        const { id } = invoice;
+        await insertDraft(client, sealer, { ...invoice, createdAt: clock.now() });
+        const made = known(await lockInvoice(client, deps, id));
+        if (decide === undefined) return made;
+        await changeInvoice(client, deps, { invoice: made, change: decide(made) });
+        return known(await findInvoice(client, sealer, { id, owner: undefined }));
+      }),
     find: (id, owner) => findInvoice(pool(), sealer, { id, owner }),
     async list({ owner, customerId, subscriptionId, state, page }) {
       const { rows, ...rest } = await readNewest<InvoiceRow>(pool(), {
@@ -50,6 +53,11 @@ export function createInvoiceTable(deps: InvoiceTableDeps): InvoiceStore & Credi
         return findInvoice(client, sealer, { id: invoiceId, owner });
       }),
   };
+}
+
+function known(made: Invoice | undefined): Invoice {
+  if (made === undefined) throw new Error('The invoice that was made is gone');
+  return made;
 }
 
 function isOf({ subject }: Invoice, owner: Owner): boolean {

@@ -2,9 +2,9 @@ import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import { moveSubscription, withdrawCharge } from '../../domain/subscription-changes.ts';
 import type { Payment } from '../../payments/domain/payments.ts';
 import type { OnPaymentMoved } from '../../payments/store/write-payment.ts';
-import type { Invoice } from '../domain/invoices.ts';
+import { amountDue, type Invoice } from '../domain/invoices.ts';
 import type { ChargeEnd, SubscriptionRecord } from '../domain/subscriptions.ts';
-import { markPaid } from './invoice-changes.ts';
+import { markPaid, tellOfSurplus } from './invoice-changes.ts';
 import { findInvoice, instantOf } from './invoice-rows.ts';
 import { tellOfChange } from './subscription-events.ts';
 import { findSubscription, lockSubscription, updateSubscription } from './subscription-rows.ts';
@@ -15,13 +15,13 @@ import { failedCharge, type StepDeps } from './subscription-steps.ts';
  * payment. Locks are taken in one order everywhere: payment, subscription, invoice.
  */
 export function createSettlement(deps: StepDeps): OnPaymentMoved {
-  return async (client, { payment, method }) => {
+  return async (client, { payment, method, isReturned }) => {
     const { customerId, provider, invoiceId } = payment;
     if (method !== undefined && customerId !== undefined) {
       const methodId = await deps.methods.keep(client, { customerId, provider, method });
       await useMethod(client, deps, { payment, methodId });
     }
-    if (invoiceId === undefined) return;
+    if (invoiceId === undefined || isReturned) return;
     const invoice = await lockInvoice(client, deps, invoiceId);
     if (invoice !== undefined) await settle(client, deps, { payment, invoice });
   };
@@ -35,7 +35,24 @@ export async function lockInvoice(client: PoolClient, deps: StepDeps, id: string
   );
   const subscriptionId = rows[0]?.subscription_id ?? undefined;
   if (subscriptionId !== undefined) await lockSubscription(client, subscriptionId);
-  return findInvoice(client, deps.sealer, { id, owner: undefined, isLocked: true });
+  const invoice = await findInvoice(client, deps.sealer, { id, owner: undefined, isLocked: true });
+  return invoice?.state === 'open' && invoice.paymentId !== undefined ? withoutDeadClaim(client, invoice) : invoice;
+}
+
+/** Until then a payment whose id an invoice has is made. */
+export const MAKING_SECONDS = 60;
+
+/** Who claimed it for a payment may have died before that was made. A subscription sees to its own charges. */
+async function withoutDeadClaim(client: PoolClient, invoice: Invoice): Promise<Invoice> {
+  const { rowCount } = await client.query(
+    `UPDATE invoices SET payment_id = NULL, updated_at = now()
+     WHERE id = $1 AND updated_at < now() - make_interval(secs => $2)
+       AND NOT EXISTS (SELECT FROM payments WHERE payments.id = payment_id)
+       AND NOT EXISTS (SELECT FROM subscriptions
+         WHERE subscriptions.id = invoices.subscription_id AND open_payment_id = payment_id)`,
+    [invoice.id, MAKING_SECONDS],
+  );
+  return rowCount === 1 ? { ...invoice, paymentId: undefined } : invoice;
 }
 
 interface Settling {
@@ -47,9 +64,7 @@ async function settle(client: PoolClient, deps: StepDeps, { payment, invoice }: 
   const { id, state, reason = 'unknown' } = payment;
   switch (state) {
     case 'succeeded':
-      // Money that comes for one that had failed goes back, or is decided by a person.
-      if (invoice.paymentId === id) await markPaid(client, deps, invoice);
-      return;
+      return receive(client, deps, { payment, invoice });
     case 'failed':
     case 'expired':
     case 'cancelled':
@@ -57,18 +72,37 @@ async function settle(client: PoolClient, deps: StepDeps, { payment, invoice }: 
       return;
     case 'needs_review':
       // Nobody pays it again meanwhile.
-      if (invoice.state === 'open' && invoice.paymentId === undefined) await setPayment(client, invoice.id, id);
+      if (invoice.paymentId === undefined && waitsFor(invoice, payment)) await setPayment(client, invoice.id, id);
       return;
     case 'refunded':
+    case 'partially_refunded':
       // A person said so of money that the invoice never got.
       if (invoice.paymentId === id && invoice.state === 'open')
         await failPayment(client, deps, { payment, invoice, reason: 'refunded' });
       return;
     case 'pending':
     case 'processing':
-    case 'partially_refunded':
     case 'disputed':
   }
+}
+
+/** Money pays the invoice that waits for so much; what comes beside is told, and is to be given back. */
+async function receive(client: PoolClient, deps: StepDeps, { payment, invoice }: Settling): Promise<void> {
+  const { balance, money } = payment;
+  if (invoice.paymentId === payment.id) {
+    await markPaid(client, deps, invoice);
+    if (balance.captured - balance.refunded > money.amount) await tellOfSurplus(client, deps, invoice);
+    return;
+  }
+  if (!waitsFor(invoice, payment)) return tellOfSurplus(client, deps, invoice);
+  // It was paid late. Whatever else is under way comes beside.
+  await setPayment(client, invoice.id, payment.id);
+  await markPaid(client, deps, invoice);
+}
+
+/** Of what was credited since, less is owed by now: such money is beside it. */
+function waitsFor(invoice: Invoice, { money }: Payment): boolean {
+  return invoice.state === 'open' && amountDue(invoice) === money.amount;
 }
 
 async function failPayment(

@@ -1,9 +1,9 @@
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { IntervalUnit } from '../../domain/calendar.ts';
 import type { TaxBehavior } from '../../domain/invoices.ts';
+import type { Owner } from '../../domain/owner.ts';
 import type { ProviderName } from '../../domain/ports.ts';
 import type { OpenInvoice, Plan, Subscription } from '../../domain/subscriptions.ts';
-import type { Owner } from '../domain/lists.ts';
 import type { SubscriptionRecord } from '../domain/subscriptions.ts';
 import { instantOf } from './invoice-rows.ts';
 

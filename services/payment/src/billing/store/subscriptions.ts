@@ -1,6 +1,6 @@
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
-import type { Owner } from '../domain/lists.ts';
+import type { Owner } from '../../domain/owner.ts';
 import { changePlanOf } from '../domain/plan-changes.ts';
 import type { PlanChoice, SubscriptionStore } from '../domain/subscriptions.ts';
 import { issueCreditNote } from './invoice-changes.ts';

@@ -1,4 +1,5 @@
-import type { ListPage, NewestPage, Owner } from '../../billing/domain/lists.ts';
+import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
+import type { Owner } from '../../domain/owner.ts';
 import type { PaymentState } from '../../domain/payment-states.ts';
 import type {
   CheckoutPurpose,

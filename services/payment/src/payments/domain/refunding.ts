@@ -1,5 +1,5 @@
-import type { Owner } from '../../billing/domain/lists.ts';
 import { paymentError } from '../../domain/errors.ts';
+import type { Owner } from '../../domain/owner.ts';
 import { isRefundable } from '../../domain/payment-states.ts';
 import type { ProviderName } from '../../domain/ports.ts';
 import { refundable } from '../../domain/refunds.ts';

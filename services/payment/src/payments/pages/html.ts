@@ -48,16 +48,20 @@ export interface Page {
   readonly formAction: string;
   /** Whether it has {@link SUBMIT_SCRIPT}. */
   readonly isSubmitted: boolean;
+  /** Where the browser goes on to by itself, without a script. */
+  readonly goesOnTo?: string;
 }
 
-export function renderPage({ title, body, isSubmitted }: Page): string {
+export function renderPage({ title, body, isSubmitted, goesOnTo }: Page): string {
   const script = isSubmitted ? new Html(`<script>${SUBMIT_SCRIPT}</script>`) : new Html('');
+  const refresh = goesOnTo === undefined ? '' : html`<meta http-equiv="refresh" content="0; url=${goesOnTo}">`;
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
+${refresh}
 <title>${title}</title>
 ${new Html(`<style>${STYLE}</style>`)}
 </head>

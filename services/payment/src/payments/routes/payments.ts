@@ -5,8 +5,8 @@ import { answersOnce, found, IdParams, idOf, ownerOf, pageAnswer, strict } from 
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { Email } from '../../billing/routes/schemas.ts';
 import { paymentError, refusals } from '../../domain/errors.ts';
+import { Email, emailOf } from '../../schemas.ts';
 import type { Payment, PaymentStore } from '../domain/payments.ts';
 import { type MakingDeps, makePayment } from '../making.ts';
 import {
@@ -97,7 +97,8 @@ function readingRoutes({ payments, publicUrl }: PaymentRoutesDeps): Routes {
       },
       async (request) => {
         const page = pageOf(request.query);
-        const { status, provider, customerEmail } = request.query;
+        const { status, provider, customerEmail: email } = request.query;
+        const customerEmail = email === undefined ? undefined : emailOf(email);
         const query = { owner: ownerOf(request, 'payments'), status, provider, customerEmail, page };
         const { rows, total, nextCursor } = await payments.list(query);
         const { limit, offset } = page;

@@ -3,8 +3,8 @@ import { answersOnce, found, IdParams, idOf, ownerOf, strict } from '@rollcall/p
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { type Static, Type } from 'typebox';
-import { Id, line, nullable, Timestamp } from '../../billing/routes/schemas.ts';
 import { refusals } from '../../domain/errors.ts';
+import { Id, line, nullable, Timestamp } from '../../schemas.ts';
 import type { PaymentStore } from '../domain/payments.ts';
 import type { Refunding } from '../domain/refunding.ts';
 import type { Refund, RefundStore } from '../domain/refunds.ts';

@@ -1,7 +1,7 @@
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { type Static, Type } from 'typebox';
-import { Currency, Email, Id, LARGEST, line, nullable, Timestamp } from '../../billing/routes/schemas.ts';
+import { Currency, Email, Id, LARGEST, line, nullable, Timestamp } from '../../schemas.ts';
 import type { Payment, PaymentHistoryEntry } from '../domain/payments.ts';
 import { paymentUrlOf } from '../domain/take.ts';
 

@@ -19,6 +19,8 @@ interface PaymentMove {
   readonly payment: Payment;
   /** Kept by the provider with this change, for charges without the payer. */
   readonly method: StoredMethod | undefined;
+  /** The money came too late, and goes back. */
+  readonly isReturned: boolean;
 }
 
 /** Told in the transaction of the change: what it writes is kept with it, and what it throws undoes it. */
@@ -103,7 +105,8 @@ export async function writeChange(
     const data = paymentEventData(payment);
     await deps.recordEvents(client, [{ subject, type: `payment.${state}`, resourceId: id, data }]);
   }
-  if (movedFrom !== undefined || method !== undefined) await deps.onMoved(client, { payment, method });
+  if (movedFrom !== undefined || method !== undefined)
+    await deps.onMoved(client, { payment, method, isReturned: refund > 0n });
   if (refund > 0n) await insertLateRefund(deps, client, { payment, amount: refund });
 }
 

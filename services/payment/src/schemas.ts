@@ -1,8 +1,9 @@
+import { type Parsed, parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { type TSchema, Type } from 'typebox';
-import { isTimeZone } from '../../domain/calendar.ts';
-import { formatTaxRate, parseTaxRate } from '../../domain/invoices.ts';
-import { isCurrency } from '../../domain/money.ts';
+import { isTimeZone } from './domain/calendar.ts';
+import { formatTaxRate, parseTaxRate } from './domain/invoices.ts';
+import { isCurrency } from './domain/money.ts';
 
 /** In the body of requests; in minor units. */
 export const LARGEST = 1_000_000_000_000;
@@ -17,14 +18,22 @@ export function line(maxLength: number, description: string) {
   });
 }
 
-/** An address as HTML has it, which needs no quoting in a mail. */
-export const Email = Type.String({
-  maxLength: 254,
-  pattern:
-    "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?" +
-    '(?:\\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$',
-  description: 'One address, without a name',
-});
+/** An address that communication takes as well. */
+export const Email = Type.Refine(
+  Type.String({ minLength: 3, maxLength: 254, description: 'One address, without a name' }),
+  (text) => 'value' in parseEmailAddress(text),
+  (text) => faultOf(parseEmailAddress(text)),
+);
+
+/** @param text of {@link Email}. @returns it as it came; a domain that is not in ASCII is put so, as providers take it. */
+export function emailOf(text: string): string {
+  const parsed = parseEmailAddress(text);
+  return 'value' in parsed && parsed.value.toLowerCase() !== text.toLowerCase() ? parsed.value : text;
+}
+
+function faultOf(parsed: Parsed<string>): string {
+  return 'fault' in parsed ? parsed.fault : 'is not valid';
+}
 
 export const TimeZone = Type.Refine(
   Type.String({

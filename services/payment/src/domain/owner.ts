@@ -1,0 +1,2 @@
+/** Whose things a caller sees: those of a subject, or of all where undefined. */
+export type Owner = string | undefined;

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { StoredMethod } from '@rollcall/payment/domain/ports.ts';
+import { eventTypes } from '@rollcall/payment/event-types.ts';
 import { createReceiving } from '@rollcall/payment/payments/domain/inbox.ts';
 import { createRefunding } from '@rollcall/payment/payments/domain/refunding.ts';
 import { createSettling } from '@rollcall/payment/payments/domain/settle.ts';
@@ -53,7 +54,7 @@ async function startCharges() {
     vault,
     emails: createBlindIndex(keys, 'email'),
     methods: createBlindIndex(keys, 'method'),
-    recordEvents: createEventRecorder(vault, ['payment', 'refund']),
+    recordEvents: createEventRecorder(vault, eventTypes),
     clock: systemClock,
     lateCapture: 'review',
     onMoved: async (_client: unknown, { method }: { readonly method: StoredMethod | undefined }) => {

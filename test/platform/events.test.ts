@@ -12,7 +12,7 @@ import { createDatabase } from '../support/postgres.ts';
 
 const log = createLogger('test', 'silent');
 const vault = createVault([{ id: 'one', key: randomBytes(32) }]);
-const recordEvents = createEventRecorder(vault, ['thing']);
+const recordEvents = createEventRecorder(vault, ['thing.changed']);
 const stack = new AsyncDisposableStack();
 let pool: Pool;
 

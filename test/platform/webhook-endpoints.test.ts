@@ -101,6 +101,7 @@ describe('refused is', () => {
     ['the same type twice', { url, eventTypes: ['payment.failed', 'payment.failed'] }, 'body/eventTypes'],
     ['a pattern that is none', { url, eventTypes: ['payment.failed', 'pay*'] }, 'body/eventTypes/1'],
     ['a kind that there is not', { url, eventTypes: ['payments.*'] }, 'body/eventTypes/0'],
+    ['a type that there is not', { url, eventTypes: ['payment.paid'] }, 'body/eventTypes/0'],
     ['a kind alone', { url, eventTypes: ['payment'] }, 'body/eventTypes/0'],
     ['a type with SQL in it', { url, eventTypes: ["a%' OR 1=1"] }, 'body/eventTypes/0'],
     ['NUL in the description', { url, description: 'a\0b' }, 'body/description'],
@@ -110,6 +111,20 @@ describe('refused is', () => {
     expect(answer.status).toBe(400);
     const { error } = answer.body as { error: { details: { fields: { path: string }[] } } };
     expect(new Set(error.details.fields.map((field) => field.path))).toContain(path);
+  });
+
+  test('a type that there is not is answered with those that there are', async () => {
+    const answer = await shop.post('/webhook-endpoints', { url, eventTypes: ['payment.paid'] });
+    const said = JSON.stringify(answer.body);
+    for (const type of [
+      '*',
+      'payment.*',
+      'payment.succeeded',
+      'refund.failed',
+      'invoice.overpaid',
+      'subscription.past_due',
+    ])
+      expect(said).toContain(`'${type}'`);
   });
 
   test('all that is wrong is said at once', async () => {

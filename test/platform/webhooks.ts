@@ -30,6 +30,9 @@ interface Hook {
   readonly secret: string;
 }
 
+/** Of payment, and some that begin as those do. */
+const TYPES = ['payment.succeeded', 'payment.succeeded_late', 'payment.failed', 'refund.succeeded', 'refund.failed'];
+
 /** @param settings more of payment. */
 export async function startEventWorld(settings: Readonly<Record<string, string>> = {}): Promise<EventWorld> {
   await using stack = new AsyncDisposableStack();
@@ -44,7 +47,7 @@ export async function startEventWorld(settings: Readonly<Record<string, string>>
   );
   const pool = createPool({ url, schema: 'payment', maxConnections: 4, log: createLogger('test', 'silent') });
   stack.defer(() => pool.end());
-  const recordEvents = createEventRecorder(createVault([{ id: 'one', key }]), ['payment', 'refund']);
+  const recordEvents = createEventRecorder(createVault([{ id: 'one', key }]), TYPES);
   const kept = stack.move();
   return {
     service,

@@ -31,13 +31,13 @@ export function eventContext(id: string): string {
 /**
  * Of the table `events` (docs/decisions/0372).
  *
- * @param kinds what types may begin with: webhooks can ask for no others.
+ * @param types all that there are: webhooks can ask for no others.
  */
-export function createEventRecorder(vault: Vault, kinds: readonly string[]): RecordEvents {
+export function createEventRecorder(vault: Vault, types: readonly string[]): RecordEvents {
   return async (client, events) => {
     if (events.length === 0) return;
-    const unknown = events.find(({ type }) => !kinds.some((kind) => type.startsWith(`${kind}.`)));
-    if (unknown !== undefined) throw new Error(`No kind of event is named for ${unknown.type}`);
+    const unknown = events.find(({ type }) => !types.includes(type));
+    if (unknown !== undefined) throw new Error(`No type of event is named ${unknown.type}`);
     const rows = events.map((event) => ({ ...event, id: randomUUID() }));
     await client.query(
       `INSERT INTO events (id, subject, type, resource_id, data)

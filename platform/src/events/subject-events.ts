@@ -19,6 +19,7 @@ import { createDeliveryRecords, createWebhookQueue } from './webhooks/deliveries
 import { webhookRoutes } from './webhooks/routes.ts';
 import { createWebhookSender } from './webhooks/sender.ts';
 import { createEndpointRecords } from './webhooks/store.ts';
+import type { WebhookRecords } from './webhooks/webhooks.ts';
 
 export interface SubjectEventsDeps {
   /** Throws until the schema is up to date. */
@@ -27,8 +28,8 @@ export interface SubjectEventsDeps {
   readonly idempotency: Idempotency;
   /** Whose `:admin` sees the webhooks of all. */
   readonly area: Area;
-  /** What the types of events begin with, such as `message`. */
-  readonly kinds: readonly string[];
+  /** All that there are, such as `message.sent`. */
+  readonly types: readonly string[];
   /** Where webhooks may be. */
   readonly addresses: AllowedAddresses;
   readonly clock: Clock;
@@ -47,13 +48,14 @@ export interface SubjectEvents {
 }
 
 export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
-  const { pool, vault, idempotency, area, kinds, addresses, clock, log, metrics } = deps;
+  const { pool, vault, idempotency, area, types, addresses, clock, log, metrics } = deps;
   const queue = createWebhookQueue({ pool, vault });
   const sender = createWebhookSender({ queue, post: createPost(addresses), clock, log, metrics });
   const records = {
     ...createEndpointRecords({ pool, vault }),
     ...createDeliveryRecords({ pool, vault }, () => sender.wake()),
   };
+  watchFailingEndpoints(metrics, records);
   const reader = createEventReader(pool, vault);
   const followers = createFollowers();
   const streams = createSubjectStreams();
@@ -79,9 +81,9 @@ export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
   }
 
   return {
-    recordEvents: createEventRecorder(vault, kinds),
+    recordEvents: createEventRecorder(vault, types),
     routes: [
-      webhookRoutes({ records, idempotency, area, kinds, addresses }),
+      webhookRoutes({ records, idempotency, area, types, addresses }),
       eventStreamRoute({ reader, followers, streams, log }),
     ],
     actors: [
@@ -91,4 +93,18 @@ export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
     ],
     closeStreams: () => streams.closeAll(),
   };
+}
+
+/** Of all replicas: what one of them says is enough. */
+function watchFailingEndpoints(metrics: Registry, records: Pick<WebhookRecords, 'countFailing'>): void {
+  void new Gauge({
+    name: 'rollcall_webhook_endpoints_failing',
+    help: 'Webhook endpoints of subjects that have taken nothing for an hour, and are not disabled; of all replicas.',
+    registers: [metrics],
+    async collect() {
+      // Without the database nothing is known of it, and the other metrics are still to be had.
+      const count = await records.countFailing().catch(() => undefined);
+      if (count !== undefined) this.set(count);
+    },
+  });
 }

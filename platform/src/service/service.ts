@@ -27,8 +27,8 @@ export interface ServiceOptions<Config extends ServiceConfig> {
   readonly events: {
     /** Whose `:admin` sees the webhooks of all. */
     readonly area: Area;
-    /** What their types begin with, such as `message`. */
-    readonly kinds: readonly string[];
+    /** All that there are, such as `message.sent`. */
+    readonly types: readonly string[];
   };
   /** Makes what the service is, on its ground. */
   readonly build: (ground: ServiceGround<Config>) => Promise<ServiceMade>;

@@ -6,6 +6,7 @@ import { createRedis } from '@rollcall/platform/redis/client.ts';
 import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
 import { type CommunicationConfig, communicationConfig } from './config.ts';
 import { possibleTargets } from './domain/devices.ts';
+import { messageStates } from './domain/states.ts';
 import { createTemplates } from './domain/templates/catalogue.ts';
 import { createUnreachable } from './domain/unreachable.ts';
 import { createUnsubscribeLinks } from './domain/unsubscribe.ts';
@@ -39,7 +40,7 @@ export const communicationProcess: ProcessDefinition<CommunicationConfig> = {
       migrations: MIGRATIONS,
       databaseConnections: DATABASE_CONNECTIONS,
       accessTokenAudience: undefined,
-      events: { area: 'messages', kinds: ['message'] },
+      events: { area: 'messages', types: messageStates.map((state) => `message.${state}`) },
       build,
     }),
 };

@@ -3,6 +3,7 @@ import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
 import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
 import { prepareBilling } from './billing/billing.ts';
 import { type PaymentConfig, paymentConfig } from './config.ts';
+import { eventTypes } from './event-types.ts';
 import { createPayments } from './payments/payments.ts';
 
 const NAME = 'payment';
@@ -22,7 +23,7 @@ export const paymentProcess: ProcessDefinition<PaymentConfig> = {
       migrations: MIGRATIONS,
       databaseConnections: DATABASE_CONNECTIONS,
       accessTokenAudience: context.config.tokenAudience,
-      events: { area: 'payments', kinds: ['payment', 'refund', 'invoice', 'subscription'] },
+      events: { area: 'payments', types: eventTypes },
       build,
     }),
 };

@@ -31,8 +31,8 @@ export interface WebhookRoutesDeps {
   readonly idempotency: Idempotency;
   /** Whose `:admin` sees those of all. */
   readonly area: Area;
-  /** What the types of events begin with. */
-  readonly kinds: readonly string[];
+  /** Of all events that there are. */
+  readonly types: readonly string[];
   readonly addresses: AllowedAddresses;
 }
 
@@ -46,7 +46,7 @@ export function webhookRoutes(deps: WebhookRoutesDeps): Routes {
   };
 }
 
-function makeRoute(app: App, { records, idempotency, kinds, addresses }: WebhookRoutesDeps): void {
+function makeRoute(app: App, { records, idempotency, types, addresses }: WebhookRoutesDeps): void {
   const once = answersOnce(idempotency);
   app.post(
     '/webhook-endpoints',
@@ -56,7 +56,7 @@ function makeRoute(app: App, { records, idempotency, kinds, addresses }: Webhook
         tags,
         summary: 'Have events posted to a URL, signed by Standard Webhooks; the only answer with the secret',
         headers: idempotencyHeaders,
-        body: endpointBodies(kinds).made,
+        body: endpointBodies(types).made,
         response: { 201: NewEndpointAnswer },
       },
     },
@@ -101,7 +101,7 @@ function readRoutes(app: App, { records, area }: WebhookRoutesDeps): void {
   );
 }
 
-function changeRoutes(app: App, { records, area, kinds, addresses }: WebhookRoutesDeps): void {
+function changeRoutes(app: App, { records, area, types, addresses }: WebhookRoutesDeps): void {
   app.patch(
     '/webhook-endpoints/:id',
     {
@@ -110,7 +110,7 @@ function changeRoutes(app: App, { records, area, kinds, addresses }: WebhookRout
         tags,
         summary: 'Change a webhook endpoint, or enable it again',
         params: IdParams,
-        body: endpointBodies(kinds).changed,
+        body: endpointBodies(types).changed,
         response: { 200: EndpointAnswer },
       },
     },

@@ -41,7 +41,7 @@ export function createEndpointSeal(vault: Vault) {
   };
 }
 
-type EndpointRecords = Pick<WebhookRecords, 'create' | 'find' | 'list' | 'change' | 'remove'>;
+type EndpointRecords = Pick<WebhookRecords, 'create' | 'find' | 'list' | 'change' | 'remove' | 'countFailing'>;
 
 /** Of the table `webhook_endpoints`. */
 export function createEndpointRecords({ pool, vault }: WebhookStoreDeps): EndpointRecords {
@@ -58,6 +58,7 @@ export function createEndpointRecords({ pool, vault }: WebhookStoreDeps): Endpoi
   }
 
   return {
+    countFailing: async () => countFailing(pool()),
     async create(endpoint) {
       await insert(pool(), endpoint, seal.close(endpoint.id, endpoint));
       return find(pool(), endpoint.id, endpoint.subject);
@@ -103,6 +104,15 @@ async function insert(pool: Pool, { id, subject, eventTypes }: NewEndpoint, sett
      ON CONFLICT (id) DO NOTHING`,
     [id, subject, settings, eventTypes, ENDPOINTS_MAX],
   );
+}
+
+/** See {@link WebhookRecords.countFailing}. */
+async function countFailing(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM webhook_endpoints
+     WHERE disabled_reason IS NULL AND failing_since < now() - interval '1 hour'`,
+  );
+  return rows[0]?.count ?? 0;
 }
 
 /** Whoever enables it says that it works: its failures and pauses count no more. */

@@ -68,6 +68,8 @@ export interface WebhookRecords {
   list(owner: Owner, page: ListPage): Promise<NewestPage<WebhookEndpoint>>;
   /** @returns undefined where there is none. */
   change(id: string, owner: Owner, change: EndpointChange): Promise<WebhookEndpoint | undefined>;
+  /** Of all subjects: how many have taken nothing for an hour, and are not disabled. */
+  countFailing(): Promise<number>;
   /** Forgets it with its deliveries. @returns whether there was one. */
   remove(id: string, owner: Owner): Promise<boolean>;
   listDeliveries(query: DeliveryQuery): Promise<NewestPage<WebhookDelivery>>;

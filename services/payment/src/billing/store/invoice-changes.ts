@@ -141,7 +141,7 @@ async function enter(client: PoolClient, { subject, currency }: Invoice, { kind,
   await postEntries(client, { subject }, [invoiceEntry(kind, { causeId: id, currency, ...totalsOf(lines) })]);
 }
 
-interface InvoiceEvent {
+export interface InvoiceEvent {
   readonly id: string;
   readonly type: `invoice.${'finalized' | 'paid' | 'overpaid' | 'voided' | 'credited'}`;
 }

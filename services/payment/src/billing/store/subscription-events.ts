@@ -1,5 +1,6 @@
 import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { SubscriptionState } from '../../domain/subscription-states.ts';
 import type { SubscriptionRecord } from '../domain/subscriptions.ts';
 
 interface Change {
@@ -16,9 +17,11 @@ export async function tellOfChange(client: PoolClient, recordEvents: RecordEvent
   else if (isEnding) await tellOf(client, recordEvents, { record: after, type: 'subscription.updated' });
 }
 
+export type SubscriptionEventType = `subscription.${'created' | 'plan_changed' | 'updated' | SubscriptionState}`;
+
 interface Told {
   readonly record: SubscriptionRecord;
-  readonly type: string;
+  readonly type: SubscriptionEventType;
 }
 
 export async function tellOf(client: PoolClient, recordEvents: RecordEvents, { record, type }: Told): Promise<void> {

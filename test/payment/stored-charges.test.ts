@@ -17,7 +17,7 @@ import { somePayFastSettings } from '@rollcall/payment/providers/testing/payfast
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { createEventRecorder } from '@rollcall/platform/events/events.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
-import { migrate } from '@rollcall/platform/postgres/migrate.ts';
+import { migrate, platformMigrations } from '@rollcall/platform/postgres/migrate.ts';
 import { createPool } from '@rollcall/platform/postgres/pool.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createBlindIndex, createVault } from '@rollcall/platform/vault.ts';
@@ -36,7 +36,7 @@ async function startCharges() {
   const connections = createPool({ url, schema: 'payment', maxConnections: 10, log });
   stack.defer(() => connections.end());
   const directory = fileURLToPath(new URL('../../services/payment/migrations', import.meta.url));
-  await migrate({ pool: connections, schema: 'payment', directory, log });
+  await migrate({ pool: connections, schema: 'payment', directories: [platformMigrations, directory], log });
   const receiver = stack.use(await startReceiver());
   const simulator = stack.use(await startPayfast({ mode: 'live', retryDelaysMs: [20] }));
   const dispatcher = createGuardedAgent({ mayConnect: () => true, connectTimeoutMs: 200, keepAlive: false });

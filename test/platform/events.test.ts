@@ -1,8 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { createEventRecorder, eventContext } from '@rollcall/platform/events/events.ts';
 import { placeEvents, pruneEvents } from '@rollcall/platform/events/relay.ts';
-import { migrate } from '@rollcall/platform/postgres/migrate.ts';
+import { migrate, platformMigrations } from '@rollcall/platform/postgres/migrate.ts';
 import { createPool, inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
@@ -29,8 +28,7 @@ beforeAll(async () => {
   const { url } = stack.use(await createDatabase());
   pool = createPool({ url, schema: 'payment', maxConnections: 20, log });
   stack.defer(() => pool.end());
-  const directory = fileURLToPath(new URL('../../services/payment/migrations', import.meta.url));
-  await migrate({ pool, schema: 'payment', directory, log });
+  await migrate({ pool, schema: 'payment', directories: [platformMigrations], log });
   await pool.query('CREATE TABLE things (id uuid PRIMARY KEY, version int NOT NULL); CREATE TABLE notes (text text)');
 });
 

@@ -1,6 +1,4 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { commonError } from '@rollcall/platform/common-errors.ts';
 import { ServiceError } from '@rollcall/platform/errors.ts';
@@ -10,33 +8,17 @@ import {
   type Idempotency,
   type KeyedCall,
 } from '@rollcall/platform/postgres/idempotency.ts';
-import { migrate } from '@rollcall/platform/postgres/migrate.ts';
+import { migrate, platformMigrations } from '@rollcall/platform/postgres/migrate.ts';
 import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { createBlindIndex, createVault } from '@rollcall/platform/vault.ts';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createDatabase } from '../support/postgres.ts';
 
 const log = createLogger('test', 'silent');
 const vaultKeys = [{ id: 'one', key: randomBytes(32) }];
-const TABLE = `
-  CREATE TABLE idempotency_keys (
-    subject text NOT NULL,
-    operation text NOT NULL,
-    key text NOT NULL,
-    fingerprint bytea NOT NULL,
-    resource_id uuid NOT NULL,
-    claim uuid,
-    claimed_until timestamptz NOT NULL,
-    outcome bytea,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (subject, operation, key)
-  );
-  CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
-  CREATE TABLE things (id uuid PRIMARY KEY, name text);`;
-
 const stack = new AsyncDisposableStack();
 let pool: Pool;
 let idempotency: Idempotency;
@@ -45,9 +27,8 @@ beforeAll(async () => {
   const { url } = stack.use(await createDatabase());
   pool = createPool({ url, schema: 'thing', maxConnections: 8, log });
   stack.defer(() => pool.end());
-  const directory = await mkdtemp(join(inject('temporaryDirectory'), 'migrations-'));
-  await writeFile(join(directory, '0001-idempotency.sql'), TABLE);
-  await migrate({ pool, schema: 'thing', directory, log });
+  await migrate({ pool, schema: 'thing', directories: [platformMigrations], log });
+  await pool.query('CREATE TABLE things (id uuid PRIMARY KEY, name text)');
   idempotency = replica();
 });
 

@@ -46,11 +46,22 @@ describe('migrations', () => {
     return () => database[Symbol.asyncDispose]();
   });
 
-  async function run(directory: string): Promise<Pool> {
+  async function run(...directories: string[]): Promise<Pool> {
     const pool = poolFor(url);
-    await migrate({ pool, schema: 'thing', directory, log });
+    await migrate({ pool, schema: 'thing', directories, log });
     return pool;
   }
+
+  test('are applied in the order of their names, from whichever directory', async () => {
+    const shared = await migrations({
+      '0001-things.sql': first['0001-things.sql'],
+      '0003-more.sql': 'SELECT * FROM names',
+    });
+    const own = await migrations({ '0002-names.sql': 'CREATE TABLE names (id int REFERENCES things)' });
+    const pool = await run(own, shared);
+    const { rows } = await pool.query('SELECT name FROM migrations ORDER BY name');
+    expect(rows.map(({ name }) => name)).toEqual(['0001-things.sql', '0002-names.sql', '0003-more.sql']);
+  });
 
   test('are applied once, in order, whoever of several replicas comes first', async () => {
     await run(await migrations(first));

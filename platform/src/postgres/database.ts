@@ -11,7 +11,8 @@ export interface DatabaseOptions {
   readonly pool: Pool;
   /** Of the pool's search path. */
   readonly schema: string;
-  readonly migrations: string;
+  /** Directories, as {@link migrate} takes them. */
+  readonly migrations: readonly string[];
   readonly log: Logger;
 }
 
@@ -34,7 +35,7 @@ export function createDatabase({ pool, schema, migrations, log }: DatabaseOption
     try {
       // A database that did not answer may have come back as an older copy of itself, or empty.
       if (connected) await pool.query('SELECT 1');
-      else await migrate({ pool, schema, directory: migrations, log });
+      else await migrate({ pool, schema, directories: migrations, log });
       if (!connected) log.info({}, 'database connected');
       connected = true;
       migrated = true;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { escapeIdentifier, type QueryConfig } from 'pg';
 import type { Logger } from '../process/log.ts';
 import { inTransaction, type Pool, type PoolClient } from './pool.ts';
@@ -8,10 +9,13 @@ import { inTransaction, type Pool, type PoolClient } from './pool.ts';
 export interface MigrateOptions {
   readonly pool: Pool;
   readonly schema: string;
-  /** Directory of `NNNN-name.sql` files, applied in the order of their names. */
-  readonly directory: string;
+  /** With `NNNN-name.sql` files, applied in the order of their names, wherever they are. */
+  readonly directories: readonly string[];
   readonly log: Logger;
 }
+
+/** Those of the tables that the platform reads and writes in the schema of each service of subjects. */
+export const platformMigrations = fileURLToPath(new URL('../../migrations', import.meta.url));
 
 /** Neither a long migration nor the wait for that of another replica is a query gone astray. */
 const MIGRATION_TIMEOUT_MS = 600_000;
@@ -24,8 +28,8 @@ const MIGRATION_TIMEOUT_MS = 600_000;
  * @throws when a migration fails (nothing is changed then) or when one that was applied has been
  * edited since.
  */
-export async function migrate({ pool, schema, directory, log }: MigrateOptions): Promise<void> {
-  const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).sort();
+export async function migrate({ pool, schema, directories, log }: MigrateOptions): Promise<void> {
+  const files = await filesIn(directories);
   await inTransaction(pool, async (client) => {
     await client.query(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`);
     await client.query(patient('SELECT pg_advisory_xact_lock(hashtext($1))', [`rollcall-migrate-${schema}`]));
@@ -35,8 +39,9 @@ export async function migrate({ pool, schema, directory, log }: MigrateOptions):
          name text PRIMARY KEY, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
     );
     const applied = await appliedMigrations(client);
-    for (const name of names) {
-      const sql = await readFile(join(directory, name), 'utf8');
+    for (const file of files) {
+      const name = basename(file);
+      const sql = await readFile(file, 'utf8');
       const checksum = createHash('sha256').update(sql).digest('hex');
       const known = applied.get(name);
       if (known === checksum) continue;
@@ -46,6 +51,16 @@ export async function migrate({ pool, schema, directory, log }: MigrateOptions):
       log.info({ migration: name }, 'migration applied');
     }
   });
+}
+
+async function filesIn(directories: readonly string[]): Promise<readonly string[]> {
+  const files = await Promise.all(
+    directories.map(async (directory) => (await readdir(directory)).map((name) => join(directory, name))),
+  );
+  return files
+    .flat()
+    .filter((file) => file.endsWith('.sql'))
+    .toSorted((a, b) => (basename(a) < basename(b) ? -1 : 1));
 }
 
 /**

@@ -4,6 +4,7 @@ import { createCallerReader } from '../http/callers.ts';
 import type { Area } from '../http/operations/operation.ts';
 import { createDatabase } from '../postgres/database.ts';
 import { createIdempotency, type Idempotency } from '../postgres/idempotency.ts';
+import { platformMigrations } from '../postgres/migrate.ts';
 import { createPool, type Pool } from '../postgres/pool.ts';
 import { createPruner } from '../postgres/pruner.ts';
 import { closingLimitMs, httpServer } from '../process/http-server.ts';
@@ -19,7 +20,7 @@ import type { ServiceConfig } from './settings.ts';
 export interface ServiceOptions<Config extends ServiceConfig> {
   /** Its registered name, and its schema in the database. */
   readonly name: string;
-  /** Directory of its migrations, those of `idempotency_keys`, `events` and webhooks among them. */
+  /** Directory of the migrations of its own tables. */
   readonly migrations: string;
   readonly databaseConnections: number;
   /** `aud` of access tokens that are credentials here; undefined: none are. */
@@ -71,7 +72,12 @@ export async function serviceParts<Config extends ServiceConfig>(
   const { name, migrations, databaseConnections, accessTokenAudience, build } = options;
   const keys = await readVaultKeys(config.vaultKeysFile);
   const connections = createPool({ url: config.databaseUrl, schema: name, maxConnections: databaseConnections, log });
-  const database = createDatabase({ pool: connections, schema: name, migrations, log });
+  const database = createDatabase({
+    pool: connections,
+    schema: name,
+    migrations: [platformMigrations, migrations],
+    log,
+  });
   const vault = createVault(keys);
   const index = (purpose: string) => createBlindIndex(keys, purpose);
   const idempotency = createIdempotency({ pool: database.pool, vault, index: index('request'), clock, log });

@@ -66,9 +66,9 @@ describe.skipIf(problem !== undefined)('the image', () => {
 
   test('has what communication and payment read beside their code', () => {
     const paths = new Set(image.entries.map(({ path }) => path));
-    for (const name of ['communication', 'payment']) {
-      expect(paths).toContain(`app/services/${name}/migrations/0001-idempotency.sql`);
-    }
+    expect(paths).toContain('app/platform/migrations/0001-idempotency.sql');
+    expect(paths).toContain('app/services/communication/migrations/0002-messages.sql');
+    expect(paths).toContain('app/services/payment/migrations/0002-payments.sql');
     expect(paths).toContain('app/services/communication/templates/receipt.mjml');
     expect(paths).toContain('app/node_modules/dejavu-fonts-ttf/ttf/DejaVuSans.ttf');
   });

@@ -81,7 +81,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const database = createDatabase({
     pool: deps.pool,
     schema: databaseSchema,
-    migrations: fileURLToPath(new URL('../../migrations', import.meta.url)),
+    migrations: [fileURLToPath(new URL('../../migrations', import.meta.url))],
     log,
   });
   const store = createStores(deps, database.pool, () => outbox.wake());

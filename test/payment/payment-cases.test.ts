@@ -71,58 +71,6 @@ describe('the payer comes back while the notification arrives (case A11)', () =>
   }, 60_000);
 });
 
-describe('refunds', () => {
-  test('of more than is left never both pass (case A12)', async () => {
-    for (let round = 0; round < 10; round += 1) {
-      const made = await madePayment(shop, { provider: 'stripe', amount: 10_000 });
-      await choose(made, 'pay');
-      await untilPayment(shop, made.id, 'succeeded');
-      const refund = () => shop.post(`/payments/${made.id}/refunds`, { amount: 6000, reason: 'too much tea' });
-      const answers = await Promise.all([refund(), refund(), refund()]);
-      expect(answers.map(({ status }) => status).sort((one, two) => one - two)).toEqual([201, 422, 422]);
-      const refused = answers.filter(({ status }) => status === 422);
-      expect(refused.map(codeOf)).toEqual(['REFUND_EXCEEDS_PAYMENT', 'REFUND_EXCEEDS_PAYMENT']);
-      expect(refused[0]?.body).toMatchObject({ error: { details: { left: 4000 } } });
-    }
-    const sent = payment.stripe.requests().filter(({ target, method }) => method === 'POST' && /refunds/.test(target));
-    expect(sent).toHaveLength(10);
-  });
-
-  test.each([0, -1, 0.5, '100', 2 ** 53])('of %j are refused by their form', async (amount) => {
-    const { id } = await madePayment(shop);
-    const answer = await shop.post(`/payments/${id}/refunds`, { amount, reason: 'nothing' });
-    expect([answer.status, codeOf(answer)]).toEqual([400, 'INVALID_REQUEST']);
-  });
-
-  test('whose answer is lost are not made again, and are found', async () => {
-    const made = await madePayment(shop, { provider: 'stripe' });
-    await choose(made, 'pay');
-    await untilPayment(shop, made.id, 'succeeded');
-    payment.stripe.addFaults({ kind: 'accept-and-hang', match: 'POST /v1/refunds', times: 1 }, { kind: 'never' });
-    const key = randomUUID();
-    const order = { amount: 1000, reason: 'a spoon less' };
-    const answer = await shop.post(`/payments/${made.id}/refunds`, order, key);
-    expect([answer.status, answer.body?.['status']]).toEqual([201, 'processing']);
-    await database.query(
-      `UPDATE refunds SET called_at = called_at - interval '2 minutes', due_at = now() WHERE payment_id = $1`,
-      [made.id],
-    );
-    await untilPayment(shop, made.id, 'partially_refunded');
-    expect(await count('ledger_entries', `payment_id = $1 AND kind = 'refund'`, [made.id])).toBe(1);
-  });
-
-  test('that the provider refuses release what they reserved', async () => {
-    const made = await madePayment(shop, { provider: 'yoco' });
-    await choose(made, 'pay');
-    await untilPayment(shop, made.id, 'succeeded');
-    payment.yoco.addFaults({ kind: 'status', status: 400, match: '/refund', times: 1 });
-    const answer = await shop.post(`/payments/${made.id}/refunds`, { reason: 'all of it' });
-    expect([answer.status, codeOf(answer)]).toEqual([422, 'REFUND_REFUSED']);
-    expect((await shop.post(`/payments/${made.id}/refunds`, { reason: 'all of it' })).status).toBe(201);
-    await untilPayment(shop, made.id, 'refunded');
-  });
-});
-
 describe('money is what the provider was asked for (case A13)', () => {
   test.each([
     ['JPY', 9899, 'unit_amount]=9899'],

@@ -4,7 +4,16 @@ import { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Answer } from '../support/replica.ts';
 import { type Caller, connectTo, idOf } from './billing-service.ts';
-import { choose, madePayment, type PaymentService, startPayment, tea, untilPayment } from './payment-service.ts';
+import {
+  choose,
+  letRefundsWait,
+  madePayment,
+  type PaymentService,
+  refundsAtStripe,
+  startPayment,
+  tea,
+  untilPayment,
+} from './payment-service.ts';
 
 async function started(): Promise<PaymentService> {
   const payment = await startPayment();
@@ -67,15 +76,16 @@ test('refunds under way when a replica is killed are made once', async () => {
   await Promise.all(first);
   await Promise.all(calls.map(({ id, key }) => insist(() => here.post(`/payments/${id}/refunds`, order, key))));
   await using database = await connectTo(payment.databaseUrl);
-  await database.query(
-    `UPDATE refunds SET called_at = called_at - interval '2 minutes', due_at = now() WHERE due_at IS NOT NULL`,
-  );
+  for (const id of ids) await letRefundsWait(database, id);
   for (const id of ids) {
     const refunded = await untilPayment(here, id, 'partially_refunded');
     expect(refunded.body).toMatchObject({ amountRefunded: 6000 });
   }
   const { rows } = await database.query('SELECT FROM refunds');
   expect(rows).toHaveLength(10);
+  const made = await refundsAtStripe(payment);
+  expect(ids.map((id) => made.get(id))).toEqual(ids.map(() => [6000]));
+  expect(made.size).toBe(10);
 }, 120_000);
 
 test('connections to the database that are cut under load lose no notification', async () => {

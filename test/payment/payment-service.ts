@@ -3,6 +3,7 @@ import { startPayfast } from '@rollcall/simulators/payfast.ts';
 import type { Simulator } from '@rollcall/simulators/simulator.ts';
 import { startStripe } from '@rollcall/simulators/stripe.ts';
 import { startYoco } from '@rollcall/simulators/yoco.ts';
+import type { Client } from 'pg';
 import { createDatabase } from '../support/postgres.ts';
 import type { Answer, Replica, RunningService } from '../support/replica.ts';
 import { type BillingService, type Caller, idOf, sellers, startBilling } from './billing-service.ts';
@@ -148,6 +149,32 @@ function text(escaped: string): string {
 
 /** What was being worked on when its replica died is due again after half a minute. */
 const LONGEST_SECONDS = 40;
+
+/** Amounts of the refunds that Stripe has made, by the payment. */
+export async function refundsAtStripe({ stripe }: PaymentService): Promise<ReadonlyMap<string, readonly number[]>> {
+  const objects = (await (await fetch(`${stripe.url}/_control/state`)).json()) as readonly StripeObject[];
+  const made = new Map<string, readonly number[]>();
+  for (const { object, amount = 0, metadata } of objects) {
+    const id = metadata?.paymentId ?? '';
+    if (object === 'refund') made.set(id, [...(made.get(id) ?? []), amount]);
+  }
+  return made;
+}
+
+interface StripeObject {
+  readonly object: string;
+  readonly amount?: number;
+  readonly metadata?: { readonly paymentId?: string };
+}
+
+/** Lets two minutes pass for what is not known of the refunds of a payment. */
+export async function letRefundsWait(database: Client, paymentId: string, time = '2 minutes'): Promise<void> {
+  await database.query(
+    `UPDATE refunds SET called_at = called_at - $2::interval, last_look_up_at = last_look_up_at - $2::interval,
+       due_at = now() WHERE payment_id = $1 AND state IN ('pending', 'processing')`,
+    [paymentId, time],
+  );
+}
 
 /** Reads a payment until it is as it should be. */
 export async function untilPayment(caller: Caller, id: string, status: string): Promise<Answer> {

@@ -162,6 +162,11 @@ describe('a refund at PayFast asks before it does anything', () => {
     const url = await serve((socket) => socket.end(refundState(left)));
     expect(await payfast(url).lookUpRefund(someRefund())).toMatchObject(found);
   });
+
+  test('a refund that is not shown within a day of its call may be shown later', async () => {
+    const url = await serve((socket) => socket.end(refundState(14_950)));
+    expect(await payfast(url).lookUpRefund(someRefund({ calledAt: new Date() }))).toEqual({ found: 'unknown' });
+  });
 });
 
 describe('an ITN whose signature holds', () => {

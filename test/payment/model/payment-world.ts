@@ -1,5 +1,5 @@
 import type { BillingPeriod } from '@rollcall/payment/domain/calendar.ts';
-import { planLookUp } from '@rollcall/payment/domain/lookups.ts';
+import { planAfterNothing, planLookUp } from '@rollcall/payment/domain/lookups.ts';
 import {
   isRefundable,
   isSettled,
@@ -17,10 +17,17 @@ import {
 } from '@rollcall/payment/domain/refunds.ts';
 import { move } from '@rollcall/payment/domain/transitions.ts';
 
-/** What becomes of a call to the provider. It may take the money, and its answer may get lost. */
-export type Fate = 'taken' | 'refused' | 'taken, answer lost' | 'refused, answer lost' | 'not reached';
+/** What becomes of a call to the provider. It may take the money, and its answer may get lost, or the call itself. */
+export type Fate = 'taken' | 'refused' | 'taken, answer lost' | 'refused, answer lost' | 'lost' | 'not reached';
 
-export const fates: readonly Fate[] = ['taken', 'refused', 'taken, answer lost', 'refused, answer lost', 'not reached'];
+export const fates: readonly Fate[] = [
+  'taken',
+  'refused',
+  'taken, answer lost',
+  'refused, answer lost',
+  'lost',
+  'not reached',
+];
 
 interface Outcome {
   since: Temporal.Instant | undefined;
@@ -32,7 +39,12 @@ interface Outcome {
 
 interface RefundRow extends Outcome {
   readonly amount: bigint;
+  /** Whether the provider knows the key of the call. */
+  readonly isKeyed: boolean;
   state: RefundState;
+  calls: number;
+  /** How often the provider gave the money back. */
+  made: number;
 }
 
 interface PaymentRow extends Outcome {
@@ -47,7 +59,7 @@ interface PaymentRow extends Outcome {
 
 /**
  * Charges and refunds of one subscription, the provider that has them, and all that goes wrong on
- * the way. Like the service it calls once, then looks up.
+ * the way. Like the service it calls once, then looks up; a refund that was not made it calls for again.
  */
 export function createPaymentWorld(charged: (payment: PaymentRow, outcome: 'succeeded' | 'failed') => void) {
   const payments: PaymentRow[] = [];
@@ -69,6 +81,24 @@ export function createPaymentWorld(charged: (payment: PaymentRow, outcome: 'succ
     payment.balance = balanceAfter(payment.balance, change);
     refund.state = transition.to;
     if (transition.to === 'succeeded') report(payment, 'refunded');
+  }
+
+  /** Written down before, like every call. */
+  function sendRefund(payment: PaymentRow, refund: RefundRow, { fate, now }: { fate: Fate; now: Temporal.Instant }) {
+    const known = refund.isKeyed ? refund.truth : undefined;
+    refund.calls += 1;
+    reportRefund(payment, refund, 'submitted');
+    const answer = call(refund, fate, now);
+    if (refund.truth === 'taken' && known !== 'taken') refund.made += 1;
+    if (answer !== 'unknown') reportRefund(payment, refund, answer === 'taken' ? 'succeeded' : 'failed');
+  }
+
+  /** With one that surely was not made. */
+  function goOn(payment: PaymentRow, refund: RefundRow, now: Temporal.Instant): void {
+    const { calls, isKeyed, since = now } = refund;
+    const next = planAfterNothing({ found: 'absent', calls, isKeyed, since }, now);
+    if (next === 'call') sendRefund(payment, refund, { fate: 'taken, answer lost', now });
+    if (next === 'fail') reportRefund(payment, refund, 'failed');
   }
 
   return {
@@ -105,23 +135,20 @@ export function createPaymentWorld(charged: (payment: PaymentRow, outcome: 'succ
       const reservation = reserveRefund(payment.balance, amount);
       if (reservation.kind !== 'reserved') return;
       payment.balance = reservation.balance;
-      const refund: RefundRow = { amount, state: 'pending', ...untold };
+      const isKeyed = which % 2 === 0;
+      const refund: RefundRow = { amount, isKeyed, state: 'pending', calls: 0, made: 0, ...untold };
       payment.refunds.push(refund);
-      reportRefund(payment, refund, 'submitted');
-      const answer = call(refund, fate, now);
-      if (answer !== 'unknown') reportRefund(payment, refund, answer === 'taken' ? 'succeeded' : 'failed');
+      sendRefund(payment, refund, { fate, now });
     },
 
     lookUp(works: boolean, now: Temporal.Instant): void {
       for (const payment of payments) {
         const found = isSettled(payment.state) ? undefined : lookUp(payment, now, works);
-        if (found !== undefined)
-          report(payment, found === 'taken' ? 'captured' : found === 'refused' ? 'declined' : found);
+        if (found !== undefined) report(payment, paymentEvents[found]);
         for (const refund of payment.refunds.filter(({ state }) => state === 'processing')) {
           const end = lookUp(refund, now, works);
-          if (end !== undefined) {
-            reportRefund(payment, refund, end === 'taken' ? 'succeeded' : end === 'refused' ? 'failed' : end);
-          }
+          if (end === 'absent') goOn(payment, refund, now);
+          else if (end !== undefined) reportRefund(payment, refund, refundEvents[end]);
         }
       }
     },
@@ -130,9 +157,11 @@ export function createPaymentWorld(charged: (payment: PaymentRow, outcome: 'succ
     fault(): string | undefined {
       const taken = payments.filter(({ truth }) => truth === 'taken');
       if (new Set(taken.map(({ key }) => key)).size < taken.length) return 'two captures for a period';
-      for (const { key, amount, refunds } of payments) {
-        const back = refunds.filter(({ truth }) => truth === 'taken').reduce((sum, refund) => sum + refund.amount, 0n);
-        if (back > amount) return `${key} was refunded with ${back} of ${amount}`;
+      for (const { key, amount, truth, refunds } of payments) {
+        const back = refunds.reduce((sum, refund) => sum + refund.amount * BigInt(refund.made), 0n);
+        if (back > (truth === 'taken' ? amount : 0n)) return `${key} was refunded with ${back} of ${amount}`;
+        const wrong = refunds.find(({ state, made }) => made > 1 || (state in ended && ended[state] !== made));
+        if (wrong !== undefined) return `a refund of ${key} was made ${wrong.made} times, and is ${wrong.state}`;
       }
       return undefined;
     },
@@ -147,26 +176,33 @@ export function createPaymentWorld(charged: (payment: PaymentRow, outcome: 'succ
   };
 }
 
+/** How often a refund was made that has ended so. */
+const ended: Readonly<Partial<Record<RefundState, number>>> = { succeeded: 1, failed: 0 };
+
+const paymentEvents = { taken: 'captured', refused: 'declined', absent: 'declined', unclear: 'unclear' } as const;
+const refundEvents = { taken: 'succeeded', refused: 'failed', unclear: 'unclear' } as const;
+
 const untold = { since: undefined, lookUps: 0, lastLookUpAt: undefined, truth: undefined } as const;
 
-/** One call. It was written down before, so that it is never made again. */
+/** One call. It was written down before, so that it is not made again as long as it is not known. */
 function call(outcome: Outcome, fate: Fate, now: Temporal.Instant): 'taken' | 'refused' | 'unknown' {
   outcome.since = now;
   if (fate === 'not reached') return 'refused';
+  if (fate === 'lost') return 'unknown';
   outcome.truth = fate.startsWith('taken') ? 'taken' : 'refused';
   return fate.endsWith('lost') ? 'unknown' : outcome.truth;
 }
 
 /** What a lookup, or giving up, says of an open outcome at this time. */
-function lookUp(outcome: Outcome, now: Temporal.Instant, works: boolean): 'taken' | 'refused' | 'unclear' | undefined {
+function lookUp(outcome: Outcome, now: Temporal.Instant, works: boolean): keyof typeof paymentEvents | undefined {
   const { since, lookUps, lastLookUpAt } = outcome;
   if (since === undefined) return undefined;
-  const decision = planLookUp({ since, lookUps, lastLookUpAt }, now);
+  const decision = planLookUp({ since, lookUps, lastLookUpAt, isAccepted: false }, now);
   if (decision.kind === 'give_up') return 'unclear';
   if (decision.kind === 'wait') return undefined;
   outcome.lookUps += 1;
   outcome.lastLookUpAt = now;
-  return works ? (outcome.truth ?? 'refused') : undefined;
+  return works ? (outcome.truth ?? 'absent') : undefined;
 }
 
 /** The first period that does not begin where the one before ended, or later; undefined where all do. */

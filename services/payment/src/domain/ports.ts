@@ -138,6 +138,8 @@ export interface RefundRequest {
   /** What was paid, and what of it went back by refunds that are over. */
   readonly paid: bigint;
   readonly refundedBefore: bigint;
+  /** When the provider was called; of more calls with one key, the first. */
+  readonly calledAt: Date;
   /** For people; 3 to 255 characters. */
   readonly reason: string;
   readonly chargeRef: string;

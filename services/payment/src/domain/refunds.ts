@@ -39,6 +39,11 @@ export const refundTable: TransitionTable<RefundState, RefundEvent> = {
   },
 };
 
+/** Whether the refund has not ended. */
+export function isOpenRefund(state: RefundState): boolean {
+  return state === 'pending' || state === 'processing';
+}
+
 /** Where the money of a payment is, in minor units. */
 export interface PaymentBalance {
   readonly captured: bigint;

@@ -25,7 +25,7 @@ export function planWork(payment: Open, now: Date): PaymentWork {
   if (!isCharge && checkoutRef === undefined && now >= expiresAt) return { kind: 'expire' };
   const since = checkoutRef === undefined ? calledAt : expiresAt;
   const decision = planLookUp(
-    { since: instant(since), lookUps, lastLookUpAt: lastOf(lastLookUpAt, since) },
+    { since: instant(since), lookUps, lastLookUpAt: lastOf(lastLookUpAt, since), isAccepted: false },
     instant(now),
   );
   if (decision.kind === 'wait') return { kind: 'wait', until: new Date(decision.until.epochMilliseconds) };

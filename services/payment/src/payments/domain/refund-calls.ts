@@ -1,6 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { type LookUpDecision, planLookUp } from '../../domain/lookups.ts';
+import { type LookUpDecision, planAfterNothing, planLookUp } from '../../domain/lookups.ts';
 import type { Outcome, PaymentProvider, Refund as ProviderRefund, RefundRequest } from '../../domain/ports.ts';
+import { isOpenRefund } from '../../domain/refunds.ts';
 import type { ChangeSource } from './changes.ts';
 import type { Payment, PaymentStore } from './payments.ts';
 import type { Refund, RefundFact, RefundStore } from './refunds.ts';
@@ -26,8 +27,6 @@ interface RefundCalls {
 const RETRY_MS = 30_000;
 /** A provider that cannot be reached for so long will not do it. */
 const GIVE_UP_MS = 72 * 3_600_000;
-/** Providers that know our keys do so for a day. */
-const REPEATABLE_MS = 23 * 3_600_000;
 
 export function createRefundCalls(deps: RefundingDeps): RefundCalls {
   const { refunds, clock } = deps;
@@ -35,10 +34,19 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
   const latest = async (refund: Refund): Promise<Refund> => (await refunds.find(refund.id)) ?? refund;
 
   async function call(refund: Refund): Promise<Refund> {
-    const begun = await refunds.beginCall(refund.id);
+    return refund.calledAt === undefined ? makeCall(refund) : latest(refund);
+  }
+
+  /** The first call, or one more: who began it before has been, or is, told by another. */
+  async function makeCall(refund: Refund): Promise<Refund> {
+    const { provider, payment } = await partiesOf(deps, refund);
+    const isKeyed = provider.repeatable.has('refund');
+    const begun = await refunds.beginCall(refund, { isKeyed });
     if (begun === undefined) return latest(refund);
-    const { provider, request } = await questionOf(deps, begun);
-    return settleOutcome(begun, await provider.refund(request));
+    const outcome = await provider.refund(requestOf(begun, payment));
+    // Where sums tell, it is called again once the call before surely had no effect.
+    const isEarlierOpen = isKeyed && refund.calledAt !== undefined;
+    return outcome.outcome === 'failed' && isEarlierOpen ? latest(begun) : settleOutcome(begun, outcome);
   }
 
   async function settleOutcome(refund: Refund, outcome: Outcome<ProviderRefund>): Promise<Refund> {
@@ -49,35 +57,37 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
       return refunds.change(id, () => ({ event, source: 'provider', refundRef, isAccepted: true }));
     }
     const failure = outcome.reason;
-    if (outcome.outcome === 'refused')
-      return refunds.change(id, () => ({ event: 'failed', source: 'provider', failure }));
+    const fail = () => refunds.change(id, failsOpen({ source: 'provider', failure }));
+    if (outcome.outcome === 'refused') return fail();
     if (outcome.outcome === 'unknown') return refunds.change(id, () => ({ event: 'submitted', source: 'provider' }));
-    if (clock.now().getTime() - createdAt.getTime() > GIVE_UP_MS) {
-      return refunds.change(id, () => ({ event: 'failed', source: 'provider', failure }));
-    }
+    if (clock.now().getTime() - createdAt.getTime() > GIVE_UP_MS) return fail();
     await refunds.withdrawCall(id, after(outcome.retryAfterMs ?? RETRY_MS));
     return latest(refund);
   }
 
   async function lookUp(refund: Refund): Promise<void> {
-    const { provider, request } = await questionOf(deps, refund);
-    const found = await provider.lookUpRefund(request);
+    const { id } = refund;
+    const { provider, payment } = await partiesOf(deps, refund);
+    const found = await provider.lookUpRefund(requestOf(refund, payment));
+    const lookedUp = { ...refund, lookUps: refund.lookUps + 1, lastLookUpAt: clock.now() };
+    await refunds.putOff(id, nextLookUp(lookedUp, clock.now()), true);
     if (found.found === 'facts') {
-      for (const fact of found.facts)
-        if ('refund' in fact) await settleRefund(deps, refund.id, { fact, source: 'lookup' });
-    } else if (found.found === 'absent' && refund.acceptedAt === undefined) {
-      await refunds.change(refund.id, () => ({ event: 'failed', source: 'lookup', failure: 'not_made' }));
-    } else if (isRepeatable(provider, refund, clock.now())) {
-      await settleOutcome(refund, await provider.refund(request));
+      for (const fact of found.facts) if ('refund' in fact) await settleRefund(deps, id, { fact, source: 'lookup' });
+      return;
     }
-    const now = await latest(refund);
-    if (now.state === 'pending' || now.state === 'processing') {
-      await refunds.putOff(
-        now.id,
-        nextLookUp({ ...now, lookUps: now.lookUps + 1, lastLookUpAt: clock.now() }, clock.now()),
-        true,
-      );
+    if (found.found === 'open') {
+      await refunds.change(id, () => ({ event: 'submitted', source: 'lookup', isAccepted: true }));
+      return;
     }
+    if (refund.acceptedAt !== undefined) return;
+    const { calls, calledAt = refund.createdAt } = refund;
+    const isKeyed = provider.repeatable.has('refund');
+    const next = planAfterNothing(
+      { found: found.found, calls, isKeyed, since: instant(calledAt) },
+      instant(clock.now()),
+    );
+    if (next === 'call') await makeCall(refund);
+    if (next === 'fail') await refunds.change(id, failsOpen({ source: 'lookup', failure: 'not_made' }));
   }
 
   return {
@@ -88,27 +98,40 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
       if (refund.calledAt === undefined) {
         const called = await call(refund);
         // Another one of the payment is under way.
-        const isWaiting = called.calledAt === undefined && called.state === 'pending';
+        const isWaiting = called.calledAt === undefined && isOpenRefund(called.state);
         if (isWaiting) await refunds.putOff(id, after(RETRY_MS), false);
         return;
       }
       const plan = planOf(refund, clock.now());
       if (plan.kind === 'look_up') await lookUp(refund);
       else if (plan.kind === 'wait') await refunds.putOff(id, new Date(plan.until.epochMilliseconds), false);
-      else await refunds.change(id, () => ({ event: 'unclear', source: 'schedule', failure: 'outcome_unknown' }));
+      else {
+        await refunds.change(id, (known) =>
+          planOf(known, clock.now()).kind === 'give_up'
+            ? { event: 'unclear', source: 'schedule', failure: 'outcome_unknown' }
+            : undefined,
+        );
+      }
     },
   };
 }
 
-function isRepeatable({ repeatable }: PaymentProvider, { calledAt, acceptedAt }: Refund, now: Date): boolean {
-  const sinceMs = now.getTime() - (calledAt?.getTime() ?? 0);
-  return repeatable.has('refund') && acceptedAt === undefined && sinceMs < REPEATABLE_MS;
+interface Failure {
+  readonly source: ChangeSource;
+  readonly failure: string;
 }
 
-function planOf({ calledAt, lookUps, lastLookUpAt }: Refund, now: Date): LookUpDecision {
+/** What is over already has been told by another. */
+function failsOpen({ source, failure }: Failure): Parameters<RefundStore['change']>[1] {
+  return ({ state, acceptedAt }) =>
+    isOpenRefund(state) && acceptedAt === undefined ? { event: 'failed', source, failure } : undefined;
+}
+
+function planOf({ calledAt, acceptedAt, lookUps, lastLookUpAt }: Refund, now: Date): LookUpDecision {
   const since = instant(calledAt ?? now);
   const lastLookUp = lastLookUpAt === undefined ? undefined : instant(lastLookUpAt);
-  return planLookUp({ since, lookUps, lastLookUpAt: lastLookUp }, instant(now));
+  const isAccepted = acceptedAt !== undefined;
+  return planLookUp({ since, lookUps, lastLookUpAt: lastLookUp, isAccepted }, instant(now));
 }
 
 function nextLookUp(refund: Refund, now: Date): Date {
@@ -116,16 +139,16 @@ function nextLookUp(refund: Refund, now: Date): Date {
   return plan.kind === 'wait' ? new Date(plan.until.epochMilliseconds) : now;
 }
 
-interface Question {
+interface Parties {
   readonly provider: PaymentProvider;
-  readonly request: RefundRequest;
+  readonly payment: Payment;
 }
 
-async function questionOf({ payments, providers }: RefundingDeps, refund: Refund): Promise<Question> {
+async function partiesOf({ payments, providers }: RefundingDeps, refund: Refund): Promise<Parties> {
   const payment = await payments.find(refund.paymentId, undefined);
   const provider = payment === undefined ? undefined : providers.find(payment.provider);
   if (payment === undefined || provider === undefined) throw new Error('The provider of the refund has no settings');
-  return { provider, request: requestOf(refund, payment) };
+  return { provider, payment };
 }
 
 async function settleRefund(
@@ -144,7 +167,7 @@ async function settleRefund(
 
 /** Pure. What the provider is asked for. */
 function requestOf(refund: Refund, { money, balance, chargeRef, checkoutRef }: Payment): RefundRequest {
-  const { id, paymentId, reason, refundRef, refundedBefore } = refund;
+  const { id, paymentId, reason, refundRef, refundedBefore, calledAt, createdAt } = refund;
   return {
     refundId: id,
     paymentId,
@@ -152,6 +175,7 @@ function requestOf(refund: Refund, { money, balance, chargeRef, checkoutRef }: P
     money: { amount: refund.money.amount, currency: money.currency },
     paid: balance.captured,
     refundedBefore,
+    calledAt: calledAt ?? createdAt,
     reason,
     chargeRef: chargeRef ?? '',
     ...(checkoutRef === undefined ? {} : { checkoutRef }),

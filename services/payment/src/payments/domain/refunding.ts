@@ -2,7 +2,7 @@ import { paymentError } from '../../domain/errors.ts';
 import type { Owner } from '../../domain/owner.ts';
 import { isRefundable } from '../../domain/payment-states.ts';
 import type { ProviderName } from '../../domain/ports.ts';
-import { refundable } from '../../domain/refunds.ts';
+import { isOpenRefund, refundable } from '../../domain/refunds.ts';
 import type { ChangeSource } from './changes.ts';
 import { createRefundCalls, type RefundingDeps } from './refund-calls.ts';
 import type { NewRefund, Refund, RefundFact } from './refunds.ts';
@@ -56,7 +56,7 @@ export function createRefunding(deps: RefundingDeps): Refunding {
     },
     async work(id) {
       const refund = await refunds.find(id);
-      if (refund !== undefined && isOpen(refund)) await calls.goOn(refund);
+      if (refund !== undefined && isOpenRefund(refund.state)) await calls.goOn(refund);
     },
     async settle({ provider, fact, source }) {
       const id = await refunds.match(provider, fact);
@@ -65,8 +65,4 @@ export function createRefunding(deps: RefundingDeps): Refunding {
       return true;
     },
   };
-}
-
-function isOpen({ state }: Refund): boolean {
-  return state === 'pending' || state === 'processing';
 }

@@ -17,7 +17,10 @@ export interface Refund {
   /** In the words of who asked for it. */
   readonly reason: string;
   readonly refundRef: string | undefined;
+  /** Of the first call that may have been taken; undefined: surely none was. */
   readonly calledAt: Date | undefined;
+  /** How often the provider was called, but for calls that surely were not taken. */
+  readonly calls: number;
   readonly acceptedAt: Date | undefined;
   /** Of the payment, by refunds that were over when the provider was called. */
   readonly refundedBefore: bigint;
@@ -57,12 +60,14 @@ export interface RefundStore {
   find(id: string): Promise<Refund | undefined>;
   list(paymentId: string): Promise<readonly Refund[]>;
   /**
-   * Writes down that the provider is called. Of a payment one refund at a time has an outcome that
-   * is not known.
+   * Writes down that the provider is called, for the first time or again. Of a payment one refund at
+   * a time has an outcome that is not known.
    *
-   * @returns undefined where it was called already, or another one is under way.
+   * @param refund as it was when it was decided to call.
+   * @param call whether the provider knows our key: the time of the first call stays then.
+   * @returns undefined where it is not as it was, or another one is under way.
    */
-  beginCall(id: string): Promise<Refund | undefined>;
+  beginCall(refund: Refund, call: { readonly isKeyed: boolean }): Promise<Refund | undefined>;
   /** The provider surely has not done it: it is called again later. */
   withdrawCall(id: string, retryAt: Date): Promise<void>;
   /** Changes a refund in one transaction with its payment, the history, the ledger and the events. */

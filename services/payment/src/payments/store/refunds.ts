@@ -22,6 +22,7 @@ interface RefundRow {
   readonly sealed: Buffer;
   readonly refund_ref: string | null;
   readonly called_at: Date | null;
+  readonly calls: number;
   readonly accepted_at: Date | null;
   readonly refunded_before: string;
   readonly look_ups: number;
@@ -30,8 +31,8 @@ interface RefundRow {
   readonly updated_at: Date;
 }
 
-const COLUMNS = `id, payment_id, subject, amount, currency, state, failure, sealed, refund_ref, called_at, accepted_at,
-  refunded_before, look_ups, last_look_up_at, created_at, updated_at`;
+const COLUMNS = `id, payment_id, subject, amount, currency, state, failure, sealed, refund_ref, called_at, calls,
+  accepted_at, refunded_before, look_ups, last_look_up_at, created_at, updated_at`;
 
 const UNIQUE_VIOLATION = '23505';
 
@@ -47,17 +48,9 @@ export function createRefundTable(deps: PaymentTableDeps): RefundStore {
     find,
     list: (paymentId) => read('payment_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1000', [paymentId]),
     reserve: (order) => inTransaction(pool(), (client) => reserve(deps, client, order)),
-    async beginCall(id) {
+    async beginCall(refund, call) {
       try {
-        const { rows } = await pool().query<RefundRow>(
-          `UPDATE refunds SET called_at = now(), due_at = now() + interval '1 minute', updated_at = now(),
-             refunded_before = (SELECT refunded FROM payments WHERE id = refunds.payment_id)
-           WHERE id = $1 AND called_at IS NULL AND state = 'pending' AND EXISTS (
-             SELECT FROM payments p WHERE p.id = refunds.payment_id AND p.state IN ('succeeded', 'partially_refunded'))
-           RETURNING ${COLUMNS}`,
-          [id],
-        );
-        return rows.map((row) => refundOf(vault, row))[0];
+        return await inTransaction(pool(), (client) => beginCall(deps, client, { refund, ...call }));
       } catch (error) {
         if (error instanceof Error && 'code' in error && error.code === UNIQUE_VIOLATION) return undefined;
         throw error;
@@ -65,8 +58,8 @@ export function createRefundTable(deps: PaymentTableDeps): RefundStore {
     },
     async withdrawCall(id, retryAt) {
       await pool().query(
-        `UPDATE refunds SET called_at = NULL, due_at = $2, updated_at = now()
-         WHERE id = $1 AND state = 'pending' AND accepted_at IS NULL`,
+        `UPDATE refunds SET called_at = NULL, calls = calls - 1, due_at = $2, updated_at = now()
+         WHERE id = $1 AND state IN ('pending', 'processing') AND accepted_at IS NULL`,
         [id, retryAt],
       );
     },
@@ -111,6 +104,29 @@ async function reserve(
       payment.money.currency,
       vault.seal(JSON.stringify({ reason }), refundContext(id)),
     ],
+  );
+  return rows.map((row) => refundOf(vault, row))[0];
+}
+
+interface BegunCall {
+  readonly refund: Refund;
+  readonly isKeyed: boolean;
+}
+
+/** By the lock of the payment what was refunded before is known, and stays so until the call is written down. */
+async function beginCall({ vault }: PaymentTableDeps, client: PoolClient, { refund, isKeyed }: BegunCall) {
+  const { id, paymentId, calls, calledAt } = refund;
+  const snapshot = await lockPayment(client, vault, paymentId);
+  if (snapshot === undefined || !isRefundable(snapshot.payment.state)) return undefined;
+  const { rows } = await client.query<RefundRow>(
+    `UPDATE refunds SET calls = calls + 1, refunded_before = $4, is_told_by_sums = NOT $5, updated_at = now(),
+       due_at = GREATEST(due_at, now() + interval '1 minute'),
+       called_at = CASE WHEN $5 THEN COALESCE(called_at, now()) ELSE now() END,
+       look_ups = CASE WHEN $5 THEN look_ups ELSE 0 END,
+       last_look_up_at = CASE WHEN $5 THEN last_look_up_at END
+     WHERE id = $1 AND calls = $2 AND (called_at IS NULL) = $3 AND accepted_at IS NULL
+       AND state IN ('pending', 'processing') RETURNING ${COLUMNS}`,
+    [id, calls, calledAt === undefined, snapshot.payment.balance.refunded.toString(), isKeyed],
   );
   return rows.map((row) => refundOf(vault, row))[0];
 }
@@ -227,6 +243,7 @@ function refundOf(vault: Vault, row: RefundRow): Refund {
     reason,
     refundRef: row.refund_ref ?? undefined,
     calledAt: row.called_at ?? undefined,
+    calls: row.calls,
     acceptedAt: row.accepted_at ?? undefined,
     refundedBefore: BigInt(row.refunded_before),
     lookUps: row.look_ups,

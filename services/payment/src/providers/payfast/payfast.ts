@@ -43,7 +43,7 @@ export function createPayFast(deps: PayFastDeps): PaymentProvider {
     }),
     lookUp: (question) => lookUpPayment(api, clock, question),
     refund: (request) => refundPayment(api, request),
-    lookUpRefund: (request) => lookUpRefund(api, request),
+    lookUpRefund: (request) => lookUpRefund(api, clock, request),
     stored: createPayFastCharges(api),
     async verify(notification) {
       const itn = parseItn(notification.body);

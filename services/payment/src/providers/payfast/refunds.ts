@@ -1,8 +1,11 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Static, Type } from 'typebox';
 import type { Lookup, Outcome, Refund, RefundRequest } from '../../domain/ports.ts';
 import { type NoResult, readJson, UNREADABLE, unknownLookup } from '../call.ts';
 import { Envelope, isDone, type PayFastApi } from './api.ts';
 import type { Field } from './signature.ts';
+
+const SURELY_SHOWN_MS = 24 * 3_600_000;
 
 const Method = Type.Object({ method: Type.String() });
 
@@ -53,9 +56,12 @@ export async function refundPayment(api: PayFastApi, request: RefundRequest): Pr
   return asked.isAnswered ? UNREADABLE : asked.result;
 }
 
-/** Whether a refund was made, by what is left of the payment that could be refunded. */
-export async function lookUpRefund(api: PayFastApi, request: RefundRequest): Promise<Lookup> {
-  const { refundId, money, paid, refundedBefore, chargeRef } = request;
+/**
+ * Whether a refund was made, by what is left of the payment that could be refunded. That shows late,
+ * so a refund is believed to be absent a day after the call.
+ */
+export async function lookUpRefund(api: PayFastApi, clock: Clock, request: RefundRequest): Promise<Lookup> {
+  const { refundId, money, paid, refundedBefore, chargeRef, calledAt } = request;
   const asked = await askState(api, chargeRef);
   if ('result' in asked) return unknownLookup(asked.result);
   if ('isRefused' in asked) return { found: 'unknown' };
@@ -64,7 +70,8 @@ export async function lookUpRefund(api: PayFastApi, request: RefundRequest): Pro
   if (available === before - money.amount) {
     return { found: 'facts', facts: [{ kind: 'refund.succeeded', refund: { refundId, chargeRef }, money }] };
   }
-  return available === before ? { found: 'absent' } : { found: 'unknown' };
+  const isShown = clock.now().getTime() - calledAt.getTime() > SURELY_SHOWN_MS;
+  return available === before && isShown ? { found: 'absent' } : { found: 'unknown' };
 }
 
 async function askState(api: PayFastApi, chargeRef: string): Promise<Asked> {

@@ -36,6 +36,7 @@ export function someRefund(changes: Partial<RefundRequest> = {}): RefundRequest 
     money: { amount: 6000n, currency: 'ZAR' },
     paid: 14_950n,
     refundedBefore: 0n,
+    calledAt: new Date(0),
     reason: 'returned',
     chargeRef: '1089250',
     checkoutRef: 'ch_1',

@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Caller, codeOf, connectTo } from './billing-service.ts';
+import {
+  choose,
+  letRefundsWait,
+  madePayment,
+  type PaymentService,
+  refundsAtStripe,
+  startPayment,
+  untilPayment,
+} from './payment-service.ts';
+
+const stack = new AsyncDisposableStack();
+let payment: PaymentService;
+let shop: Caller;
+let database: Client;
+
+beforeAll(async () => {
+  payment = stack.use(await startPayment({ ROLLCALL_PROVIDER_TIMEOUT_SECONDS: '0.5' }));
+  shop = await payment.callerOf('shop');
+  database = stack.use(await connectTo(payment.databaseUrl));
+});
+
+afterEach(async () => {
+  for (const simulator of [payment.payfast, payment.yoco, payment.stripe]) await simulator.reset();
+});
+
+afterAll(() => stack.disposeAsync());
+
+async function count(table: string, where: string, parameters: readonly unknown[] = []): Promise<number> {
+  const { rows } = await database.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM ${table} WHERE ${where}`,
+    [...parameters],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+describe('refunds', () => {
+  test('of more than is left never both pass (case A12)', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const made = await madePayment(shop, { provider: 'stripe', amount: 10_000 });
+      await choose(made, 'pay');
+      await untilPayment(shop, made.id, 'succeeded');
+      const refund = () => shop.post(`/payments/${made.id}/refunds`, { amount: 6000, reason: 'too much tea' });
+      const answers = await Promise.all([refund(), refund(), refund()]);
+      expect(answers.map(({ status }) => status).sort((one, two) => one - two)).toEqual([201, 422, 422]);
+      const refused = answers.filter(({ status }) => status === 422);
+      expect(refused.map(codeOf)).toEqual(['REFUND_EXCEEDS_PAYMENT', 'REFUND_EXCEEDS_PAYMENT']);
+      expect(refused[0]?.body).toMatchObject({ error: { details: { left: 4000 } } });
+    }
+    expect([...(await refundsAtStripe(payment)).values()]).toEqual(Array.from({ length: 10 }, () => [6000]));
+  });
+
+  test.each([0, -1, 0.5, '100', 2 ** 53])('of %j are refused by their form', async (amount) => {
+    const { id } = await madePayment(shop);
+    const answer = await shop.post(`/payments/${id}/refunds`, { amount, reason: 'nothing' });
+    expect([answer.status, codeOf(answer)]).toEqual([400, 'INVALID_REQUEST']);
+  });
+
+  test('whose answer is lost are not made again, and are found', async () => {
+    const made = await madePayment(shop, { provider: 'stripe' });
+    await choose(made, 'pay');
+    await untilPayment(shop, made.id, 'succeeded');
+    payment.stripe.addFaults({ kind: 'accept-and-hang', match: 'POST /v1/refunds', times: 1 }, { kind: 'never' });
+    const key = randomUUID();
+    const order = { amount: 1000, reason: 'a spoon less' };
+    const answer = await shop.post(`/payments/${made.id}/refunds`, order, key);
+    expect([answer.status, answer.body?.['status']]).toEqual([201, 'processing']);
+    await letRefundsWait(database, made.id);
+    await untilPayment(shop, made.id, 'partially_refunded');
+    expect(await count('ledger_entries', `payment_id = $1 AND kind = 'refund'`, [made.id])).toBe(1);
+    expect((await refundsAtStripe(payment)).get(made.id)).toEqual([1000]);
+  });
+
+  test('whose call was lost are called for again, once', async () => {
+    const id = await lostRefund('stripe');
+    await letRefundsWait(database, id);
+    await untilPayment(shop, id, 'partially_refunded');
+    expect((await refundsAtStripe(payment)).get(id)).toEqual([1000]);
+    const [first, again] = payment.stripe
+      .requests()
+      .filter(({ target, method }) => `${method} ${target}` === 'POST /v1/refunds');
+    expect(first?.body).toBe(again?.body);
+  });
+
+  test('that no call can make are failed, and release what they reserved', async () => {
+    const id = await lostRefund('stripe');
+    payment.stripe.addFaults({ kind: 'status', status: 500, match: 'POST' });
+    await database.query('UPDATE refunds SET calls = 10 WHERE payment_id = $1', [id]);
+    await letRefundsWait(database, id);
+    expect(await untilRefund(id, 'failed')).toMatchObject({ failure: 'not_made' });
+    expect(await count('payments', 'id = $1 AND reserved = 0', [id])).toBe(1);
+  });
+
+  test('of PayFast are believed to be lost after a day, and no refund of the payment is made meanwhile', async () => {
+    const id = await lostRefund('payfast');
+    expect(
+      (await shop.post(`/payments/${id}/refunds`, { amount: 2000, reason: 'two spoons less' })).body,
+    ).toMatchObject({
+      status: 'pending',
+    });
+    await letRefundsWait(database, id, '23 hours');
+    await delay(1500);
+    expect(sentToPayFast()).toBe(1);
+    for (let left = 20; (await shop.get(`/payments/${id}`)).body?.['amountRefunded'] !== 3000 && left > 0; left -= 1) {
+      await letRefundsWait(database, id, '2 hours');
+      await delay(1000);
+    }
+    expect((await shop.get(`/payments/${id}`)).body).toMatchObject({ amountRefunded: 3000 });
+    expect(sentToPayFast()).toBe(3);
+  });
+
+  test('that the provider refuses release what they reserved', async () => {
+    const made = await madePayment(shop, { provider: 'yoco' });
+    await choose(made, 'pay');
+    await untilPayment(shop, made.id, 'succeeded');
+    payment.yoco.addFaults({ kind: 'status', status: 400, match: '/refund', times: 1 });
+    const answer = await shop.post(`/payments/${made.id}/refunds`, { reason: 'all of it' });
+    expect([answer.status, codeOf(answer)]).toEqual([422, 'REFUND_REFUSED']);
+    expect((await shop.post(`/payments/${made.id}/refunds`, { reason: 'all of it' })).status).toBe(201);
+    await untilPayment(shop, made.id, 'refunded');
+  });
+});
+
+/** One whose call is answered 500 and was not taken: nobody knows. */
+async function lostRefund(provider: 'payfast' | 'stripe'): Promise<string> {
+  const made = await madePayment(shop, { provider });
+  await choose(made, 'pay');
+  await untilPayment(shop, made.id, 'succeeded');
+  payment[provider].addFaults({ kind: 'status', status: 500, match: 'POST', times: 1 });
+  const answer = await shop.post(`/payments/${made.id}/refunds`, { amount: 1000, reason: 'a spoon less' });
+  expect([answer.status, answer.body?.['status']]).toEqual([201, 'processing']);
+  return made.id;
+}
+
+async function untilRefund(id: string, status: string) {
+  for (let left = 200; left > 0; left -= 1) {
+    const refunds = (await shop.get(`/payments/${id}/refunds`)).body?.['refunds'];
+    const found = Array.isArray(refunds) ? refunds.find((refund) => refund.status === status) : undefined;
+    if (found !== undefined) return found;
+    await delay(50);
+  }
+  throw new Error(`No refund is ${status}`);
+}
+
+function sentToPayFast(): number {
+  return payment.payfast.requests().filter(({ target, method }) => method === 'POST' && target.startsWith('/refunds'))
+    .length;
+}

@@ -9,7 +9,7 @@ export interface ListPage {
 /** One page of a list that begins with the newest. */
 export interface NewestPage<Item> {
   readonly rows: readonly Item[];
-  /** How many the list has, whatever the page. */
+  /** How many the list has, whatever the page; 10,000 where there are more. */
   readonly total: number;
   /** null: there are no older ones. */
   readonly nextCursor: string | null;

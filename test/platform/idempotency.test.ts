@@ -42,13 +42,18 @@ function replica(claimSeconds?: number): Idempotency {
 }
 
 /** An effect that happens once for each id, as a domain function's does. */
-async function makeThing(id: string, name = 'one'): Promise<Answer> {
+async function makeThing(id: string): Promise<Answer> {
+  const name = 'one';
   const { rowCount } = await pool.query('INSERT INTO things (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
     id,
     name,
   ]);
   return { status: 201, location: `/api/v1/things/${id}`, body: { id, name, isNew: rowCount === 1 } };
 }
+
+/** Makes a key older than a day. */
+const age = (key: string | undefined) =>
+  pool.query(`UPDATE idempotency_keys SET created_at = now() - interval '25 hours' WHERE key = $1`, [key]);
 
 async function countThings(ids: readonly unknown[]): Promise<number> {
   const { rows } = await pool.query<{ count: number }>('SELECT count(*)::int FROM things WHERE id = ANY($1)', [ids]);
@@ -208,6 +213,21 @@ test('an answer of 5xx is not kept', async () => {
   expect((await idempotency.once(one, makeThing)).answer.status).toBe(201);
 });
 
+test('the effect is told whether its id is new, which it is not where it may have been there before', async () => {
+  const told: boolean[] = [];
+  const effect = async (_id: string, isNew: boolean): Promise<Answer> => {
+    told.push(isNew);
+    return { status: 502, body: {} };
+  };
+  const one = call();
+  await idempotency.once(one, effect);
+  await idempotency.once(one, effect);
+  await age(one.key);
+  await idempotency.once(one, effect);
+  await idempotency.once(call({ key: undefined }), effect);
+  expect(told).toEqual([true, false, true, true]);
+});
+
 test('the database holds neither answers nor requests in plain', async () => {
   const one = call({ request: { to: 'secret@example.org' } });
   await idempotency.once(one, async () => ({ status: 201, body: { to: 'secret@example.org' } }));
@@ -218,9 +238,6 @@ test('the database holds neither answers nor requests in plain', async () => {
   );
   expect(bytes.join(' ')).not.toContain('secret@');
 });
-
-const age = (key: string | undefined) =>
-  pool.query(`UPDATE idempotency_keys SET created_at = now() - interval '25 hours' WHERE key = $1`, [key]);
 
 test('after a day a key is new', async () => {
   const one = call();

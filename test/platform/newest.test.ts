@@ -59,6 +59,15 @@ test('pages by offset begin with the newest, and each knows how long the list is
   expect(await read('offset', { offset: 100 })).toEqual({ rows: [], total: 8, nextCursor: null });
 });
 
+test('of a long list no more than 10,000 are counted, and cursors lead beyond them', async () => {
+  const all = await addThings('long', 10_005);
+  expect((await read('long')).total).toBe(10_000);
+  const page = await read('long', { limit: 1, offset: 10_000 });
+  expect([ids(page), page.total]).toEqual([[all[10_000]], 10_000]);
+  const next = await read('long', { limit: 10, cursor: page.nextCursor ?? '' });
+  expect([ids(next), next.total, next.nextCursor]).toEqual([all.slice(10_001), 10_000, null]);
+});
+
 test('by cursors everything is read once, however much of it is of the same instant and whatever is new', async () => {
   const all = await addThings('cursor', 20);
   const seen: string[] = [];

@@ -21,6 +21,9 @@ export const listQuery = {
   ),
 } as const;
 
+/** Of the answer of a list. */
+export const Total = Type.Integer({ description: 'How many the list has, whatever the page; 10000: so many or more' });
+
 const ListQuery = Type.Object(listQuery);
 
 /** @throws ServiceError INVALID_REQUEST where it begins in two ways. */

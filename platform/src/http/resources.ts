@@ -4,6 +4,7 @@ import { commonError } from '../common-errors.ts';
 import type { Answer, Idempotency } from '../postgres/idempotency.ts';
 import { callerOf } from './callers.ts';
 import { idempotencyKeyOf, sendOnceAnswer } from './idempotency.ts';
+import { Total } from './lists.ts';
 import type { Area } from './operations/operation.ts';
 import { seesAll } from './scopes.ts';
 
@@ -12,7 +13,7 @@ export const strict = { additionalProperties: false } as const;
 
 /** Of the answer of a list, beside the list itself. */
 export const pageAnswer = {
-  total: Type.Integer({ description: 'How many the list has, whatever the page' }),
+  total: Total,
   limit: Type.Integer(),
   offset: Type.Integer(),
   nextCursor: Type.Union([Type.String(), Type.Null()], { description: '`cursor` of the next page; null: none' }),

@@ -52,11 +52,11 @@ export interface Idempotency {
    *
    * @param effect makes what has the id. It is called again with the same id where what became of
    * the call before is not known, or that failed with 429 or 5xx: what is there by that id is the
-   * effect. It has to end within 30 s.
+   * effect. It has to end within 30 s. `isNew`: it surely is not there yet.
    * @throws ServiceError IDEMPOTENCY_IN_PROGRESS (409), IDEMPOTENCY_KEY_REUSED (422); those of the
    * effect, also when repeated.
    */
-  once(call: KeyedCall, effect: (id: string) => Promise<Answer>): Promise<OnceAnswer>;
+  once(call: KeyedCall, effect: (id: string, isNew: boolean) => Promise<Answer>): Promise<OnceAnswer>;
   /** Forgets keys after a day. @param limit how many at most. @returns how many. */
   prune(limit: number): Promise<number>;
 }
@@ -79,6 +79,8 @@ interface Claim {
   readonly row: Pick<KeyedRow, 'subject' | 'operation' | 'key'>;
   /** Of what the effect makes. */
   readonly id: string;
+  /** Nobody has had the id before. */
+  readonly isNew: boolean;
   /** Of this claim alone: who takes the key over has another. */
   readonly claim: string;
 }
@@ -134,11 +136,11 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   return {
     prune: (limit) => table.prune(limit),
     async once({ key, ...call }, effect) {
-      if (key === undefined) return { answer: await effect(randomUUID()), isReplayed: false };
+      if (key === undefined) return { answer: await effect(randomUUID(), true), isReplayed: false };
       const claim = await claimOrOutcome({ ...call, key });
       if (!('claim' in claim)) return replay(claim);
       try {
-        const answer = await effect(claim.id);
+        const answer = await effect(claim.id, claim.isNew);
         await settle(claim, isKept(answer.status) ? { answer } : undefined);
         return { answer, isReplayed: false };
       } catch (error) {
@@ -189,18 +191,20 @@ function idempotencyTable({ pool, vault, index, claimSeconds = CLAIM_SECONDS }: 
     async claim({ subject, operation, key, request }: KeyedRow): Promise<Claim | undefined> {
       const text = canonicalJson(request);
       const claim = randomUUID();
+      const newId = randomUUID();
       const { rows } = await pool().query<{ id: string }>(CLAIM, [
         subject,
         operation,
         key,
         index.of(text),
-        randomUUID(),
+        newId,
         claim,
         claimSeconds,
         index.candidates(text),
       ]);
       const [row] = rows;
-      return row === undefined ? undefined : { row: { subject, operation, key }, id: row.id, claim };
+      if (row === undefined) return undefined;
+      return { row: { subject, operation, key }, id: row.id, isNew: row.id === newId, claim };
     },
     async find({ subject, operation, key, request }: KeyedRow) {
       const { rows } = await pool().query<KeptRow>(

@@ -16,18 +16,23 @@ export interface PageQuery {
   readonly limit: number;
   /** How many are left out before; 0 when absent. */
   readonly offset?: number;
+  /** No more are counted: of a long list, counting takes longer than the page. All when absent. */
+  readonly countAtMost?: number;
 }
 
 export interface Page<Row> {
   readonly rows: readonly Row[];
-  /** How many the list has, whatever the page. */
+  /** How many the list has, whatever the page; `countAtMost` where there are more. */
   readonly total: number;
 }
 
 /** Reads one page and the length of the whole list. */
 export async function readPage<Row extends QueryResultRow>(pool: Pool, query: PageQuery): Promise<Page<Row>> {
-  const { columns, table, where, parameters, after, orderBy, limit, offset = 0 } = query;
-  const count = `SELECT count(*)::int AS total FROM ${table} WHERE ${where}`;
+  const { columns, table, where, parameters, after, orderBy, limit, offset = 0, countAtMost } = query;
+  const count =
+    countAtMost === undefined
+      ? `SELECT count(*)::int AS total FROM ${table} WHERE ${where}`
+      : `SELECT count(*)::int AS total FROM (SELECT FROM ${table} WHERE ${where} LIMIT ${countAtMost}) AS counted`;
   const position = after === undefined ? 'TRUE' : after.condition(`$${parameters.length + 3}`);
   const { rows } = await pool.query<Row & { total: number }>(
     `SELECT ${columns}, (${count}) AS total
@@ -40,6 +45,9 @@ export async function readPage<Row extends QueryResultRow>(pool: Pool, query: Pa
   const counted = await pool.query<{ total: number }>(count, [...parameters]);
   return { rows, total: counted.rows[0]?.total ?? 0 };
 }
+
+/** Offsets go no further (docs/decisions/0390). */
+const COUNTED = 10_000;
 
 /** Of a table with `id uuid` and `created_at timestamptz`, which one index should have in this order. */
 export type NewestQuery = Pick<PageQuery, 'columns' | 'table' | 'where' | 'parameters'> & { readonly page: ListPage };
@@ -69,6 +77,7 @@ export async function readNewest<Row extends QueryResultRow>(pool: Pool, query: 
     orderBy: 'created_at DESC, id DESC',
     limit: limit + 1,
     offset,
+    countAtMost: COUNTED,
   });
   const rows = found.slice(0, limit);
   const last = found.length > limit ? rows.at(-1) : undefined;

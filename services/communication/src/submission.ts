@@ -33,8 +33,8 @@ export async function submitMessage(deps: SubmissionDeps, submission: Submission
   const { subject, asked, key, root } = submission;
   const limitHeaders = await deps.countSend(asked.channel, subject);
   const call = { subject, operation: OPERATIONS[asked.channel], key, request: asked.request };
-  const once = await deps.idempotency.once(call, async (id) => {
-    const message = await sendMessage(deps, { subject, id, root }, asked);
+  const once = await deps.idempotency.once(call, async (id, isNew) => {
+    const message = await sendMessage(deps, { subject, id, isNew, root }, asked);
     return { status: 202, location: `/api/v1/messages/${id}`, body: messageRecord(message) };
   });
   return { once, limitHeaders };

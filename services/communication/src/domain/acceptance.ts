@@ -7,6 +7,7 @@ import type {
   Category,
   Channel,
   Envelope,
+  Message,
   MessageContent,
   NewMessage,
   Suppressions,
@@ -81,8 +82,8 @@ export interface Ways {
 }
 
 export interface AcceptanceDeps {
-  /** Stores a message; one that is there by the same id stays. */
-  readonly insert: (message: NewMessage) => Promise<void>;
+  /** Stores a message. Undefined: one is there by the same id, and stays. */
+  readonly insert: (message: NewMessage) => Promise<Message | undefined>;
   readonly findTemplate: (subject: string, name: string) => Promise<FoundTemplate | undefined>;
   readonly suppressions: Suppressions;
   /** Undefined: the device is not known. */
@@ -105,9 +106,14 @@ export const EXPIRES_AFTER_MS = 24 * 3_600_000;
 /**
  * Accepts a mail.
  *
+ * @returns as `insert` does, and so do the other two.
  * @throws ServiceError INVALID_REQUEST, TEMPLATE_NOT_FOUND, TEMPLATE_VARIABLES, NO_PROVIDER.
  */
-export async function acceptEmail(deps: AcceptanceDeps, sending: Sending, request: EmailRequest): Promise<void> {
+export async function acceptEmail(
+  deps: AcceptanceDeps,
+  sending: Sending,
+  request: EmailRequest,
+): Promise<Message | undefined> {
   const { ways } = deps;
   const { cc = [], bcc = [], replyTo, attachments = [] } = request;
   const address = (name: string, text: string) => parsedOr(sending, name, parseEmailAddress(text));
@@ -125,11 +131,15 @@ export async function acceptEmail(deps: AcceptanceDeps, sending: Sending, reques
     ...texts,
     attachments: attachments.map(({ content: base64, ...attachment }) => ({ ...attachment, base64 })),
   };
-  await accept(deps, sending, { request, content, used, envelope: { to, from: from.address } });
+  return accept(deps, sending, { request, content, used, envelope: { to, from: from.address } });
 }
 
 /** Accepts an SMS. @throws ServiceError INVALID_REQUEST, NO_PROVIDER. */
-export async function acceptSms(deps: AcceptanceDeps, sending: Sending, request: SmsRequest): Promise<void> {
+export async function acceptSms(
+  deps: AcceptanceDeps,
+  sending: Sending,
+  request: SmsRequest,
+): Promise<Message | undefined> {
   const number = parsedOr(sending, 'to', parsePhoneNumber(request.to, deps.ways.region));
   const { encoding, parts } = segmentsOf(request.message);
   const envelope = {
@@ -139,7 +149,7 @@ export async function acceptSms(deps: AcceptanceDeps, sending: Sending, request:
     encoding,
   };
   const content: MessageContent = { channel: 'sms', to: number.e164, text: request.message };
-  await accept(deps, sending, { request, content, used: undefined, envelope });
+  return accept(deps, sending, { request, content, used: undefined, envelope });
 }
 
 /**
@@ -147,7 +157,11 @@ export async function acceptSms(deps: AcceptanceDeps, sending: Sending, request:
  *
  * @throws ServiceError INVALID_REQUEST, NO_PROVIDER.
  */
-export async function acceptPush(deps: AcceptanceDeps, sending: Sending, request: PushRequest): Promise<void> {
+export async function acceptPush(
+  deps: AcceptanceDeps,
+  sending: Sending,
+  request: PushRequest,
+): Promise<Message | undefined> {
   const { ways, deviceOf } = deps;
   const { deviceToken, title, body, data = {} } = request;
   if (ways.platforms.length === 0) throw new CommunicationError('NO_PROVIDER');
@@ -166,7 +180,7 @@ export async function acceptPush(deps: AcceptanceDeps, sending: Sending, request
     ...(body !== undefined && { body }),
     data: Object.fromEntries(Object.entries(data).map(([name, value]) => [name, String(value)])),
   };
-  await accept(deps, sending, { request, content, used: undefined, envelope: { to: deviceToken, platform } });
+  return accept(deps, sending, { request, content, used: undefined, envelope: { to: deviceToken, platform } });
 }
 
 interface Draft {
@@ -176,7 +190,7 @@ interface Draft {
   readonly envelope: Omit<Envelope, 'metadata'>;
 }
 
-async function accept(deps: AcceptanceDeps, { subject, id }: Sending, draft: Draft): Promise<void> {
+async function accept(deps: AcceptanceDeps, { subject, id }: Sending, draft: Draft): Promise<Message | undefined> {
   const { insert, suppressions, ways, clock } = deps;
   const { request, content, used: template, envelope } = draft;
   const { category = 'transactional', metadata = {}, tags = [] } = request;
@@ -185,7 +199,7 @@ async function accept(deps: AcceptanceDeps, { subject, id }: Sending, draft: Dra
   const isSuppressed = await suppressions.isSuppressed({ subject, channel, recipient: envelope.to, category });
   const now = clock.now();
   const sendAt = request.sendAt === undefined ? undefined : new Date(request.sendAt);
-  await insert({
+  return insert({
     id,
     subject,
     state: firstMessageState({ isSuppressed, sendAt, now }),

@@ -19,8 +19,8 @@ export interface MessageHistoryEntry {
 
 /** Messages, as their subjects read and command them. */
 export interface MessageStore {
-  /** One that is there by the same id stays as it is. */
-  insert(message: NewMessage): Promise<void>;
+  /** @returns undefined where one is there by the same id, which stays as it is. */
+  insert(message: NewMessage): Promise<Message | undefined>;
   find(id: string, whose: Whose): Promise<Message | undefined>;
   attempts(id: string): Promise<readonly Attempt[]>;
   history(id: string): Promise<readonly MessageHistoryEntry[]>;

@@ -31,6 +31,8 @@ export interface Sender {
   readonly subject: string;
   /** Of what is made; a message that is there by it is the effect. */
   readonly id: string;
+  /** Surely there is none by it. */
+  readonly isNew: boolean;
   /** What paths of faults begin with. */
   readonly root: string;
 }
@@ -39,14 +41,20 @@ export interface Sender {
 export async function sendMessage(deps: SendMessagesDeps, sender: Sender, asked: ChannelRequest): Promise<Message> {
   const { store, wake } = deps;
   const whose = { subject: sender.subject, isAll: false };
-  const present = await store.find(sender.id, whose);
+  const present = sender.isNew ? undefined : await store.find(sender.id, whose);
   if (present !== undefined) return present;
-  const acceptance = { ...deps, insert: (message: Parameters<typeof store.insert>[0]) => store.insert(message) };
-  if (asked.channel === 'email') await acceptEmail(acceptance, sender, asked.request);
-  else if (asked.channel === 'sms') await acceptSms(acceptance, sender, asked.request);
-  else await acceptPush(acceptance, sender, asked.request);
+  const accepted = await accept(deps, sender, asked);
   wake(asked.channel);
-  return found(await store.find(sender.id, whose));
+  return accepted ?? found(await store.find(sender.id, whose));
+}
+
+function accept(deps: SendMessagesDeps, sender: Sender, asked: ChannelRequest): Promise<Message | undefined> {
+  const { store } = deps;
+  const acceptance = { ...deps, insert: (message: Parameters<typeof store.insert>[0]) => store.insert(message) };
+  if (asked.channel === 'email') return acceptEmail(acceptance, sender, asked.request);
+  return asked.channel === 'sms'
+    ? acceptSms(acceptance, sender, asked.request)
+    : acceptPush(acceptance, sender, asked.request);
 }
 
 /** @throws ServiceError NOT_FOUND where there is none, or it is another's. */

@@ -1,4 +1,4 @@
-import { listQuery } from '@rollcall/platform/http/lists.ts';
+import { listQuery, Total } from '@rollcall/platform/http/lists.ts';
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import type { MessageHistoryEntry } from '../domain/message-store.ts';
@@ -63,7 +63,7 @@ export const MessagesQuery = Type.Object(
 
 export const MessagesResponse = Type.Object({
   messages: Type.Array(MessageRecord),
-  total: Type.Integer(),
+  total: Total,
   limit: Type.Integer(),
   offset: Type.Integer(),
   nextCursor: nullable(Type.String({ description: 'null: there are no older ones' })),

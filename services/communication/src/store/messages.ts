@@ -28,7 +28,9 @@ export function createMessageTable(deps: MessageTableDeps): MessageStore {
     insert: (message) =>
       inTransaction(pool(), async (client) => {
         const row = await insertRow(client, message);
-        if (row !== undefined) await recordState(client, recordEvents, row);
+        if (row === undefined) return undefined;
+        await recordState(client, recordEvents, row);
+        return rows.messageOf(row);
       }),
     async find(id, { subject, isAll }) {
       const { rows: found } = await pool().query<MessageRow>(`SELECT ${MESSAGE_COLUMNS} FROM messages WHERE ${WHOSE}`, [

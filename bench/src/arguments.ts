@@ -7,7 +7,8 @@ export interface Arguments {
   readonly names: readonly string[];
   readonly services: number;
   readonly perName: number;
-  readonly minutes: number;
+  /** Undefined: as long as each bench usually takes. */
+  readonly minutes: number | undefined;
 }
 
 /**
@@ -22,7 +23,7 @@ export function parseArguments(args: readonly string[], known: readonly string[]
       help: { type: 'boolean', short: 'h', default: false },
       services: { type: 'string', default: '10000' },
       'per-name': { type: 'string', default: '1' },
-      minutes: { type: 'string', default: '10' },
+      minutes: { type: 'string' },
     },
   });
   const unknown = positionals.filter((name) => !known.includes(name));
@@ -32,7 +33,7 @@ export function parseArguments(args: readonly string[], known: readonly string[]
     names: positionals,
     services: whole('--services', values.services),
     perName: whole('--per-name', values['per-name']),
-    minutes: positive('--minutes', values.minutes),
+    minutes: values.minutes === undefined ? undefined : positive('--minutes', values.minutes),
   };
 }
 

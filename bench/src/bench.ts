@@ -8,8 +8,8 @@ export interface BenchContext {
   readonly services: number;
   /** How many of these are instances of one service. */
   readonly perName: number;
-  /** Length of the soak. */
-  readonly minutes: number;
+  /** How long memory is watched; undefined: as long as the bench usually does. */
+  readonly minutes: number | undefined;
   /** Called with a line of progress. */
   readonly log: (line: string) => void;
 }

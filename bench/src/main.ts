@@ -7,6 +7,7 @@ import { REPOSITORY } from '@rollcall/local/services.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { type Arguments, parseArguments } from './arguments.ts';
 import type { Bench } from './bench.ts';
+import { communication } from './benches/communication/communication.ts';
 import { delivery } from './benches/delivery.ts';
 import { expiry } from './benches/expiry.ts';
 import { gatewaySoak } from './benches/gateway-soak.ts';
@@ -15,6 +16,7 @@ import { heartbeats } from './benches/heartbeats.ts';
 import { lists } from './benches/lists.ts';
 import { lookups } from './benches/lookups.ts';
 import { memory } from './benches/memory.ts';
+import { payment } from './benches/payment/payment.ts';
 import { proxy } from './benches/proxy.ts';
 import { soak } from './benches/soak.ts';
 import { ttl } from './benches/ttl.ts';
@@ -32,6 +34,8 @@ const BENCHES: readonly Bench[] = [
   proxy,
   grpc,
   websocket,
+  communication,
+  payment,
   delivery,
   soak,
   gatewaySoak,
@@ -48,7 +52,7 @@ ${BENCHES.map(({ name, measures, onlyWhenNamed }) => `  ${(name + (onlyWhenNamed
 
   --services N  registrations while measuring (10000; the limits are meant for that)
   --per-name N  how many of these are instances of one service (1); not in the soaks
-  --minutes N   length of the soak (10)
+  --minutes N   length of the soaks (10), and of how long communication and payment are watched (1)
 `;
 
 const log = (line: string): void => console.error(line);

@@ -5,7 +5,7 @@ import type { Bench, BenchContext } from '../bench.ts';
 import { startLoadGenerator } from '../load/load-generator.ts';
 import { atMost, figure } from '../report.ts';
 import { register } from '../stage/api-clients.ts';
-import { growthRows, sample, sampleCpu } from '../stage/samples.ts';
+import { growthRows, SOAK_MINUTES, sample, sampleCpu } from '../stage/samples.ts';
 import { SUBSCRIBERS, startFollowed } from '../stage/subscribers.ts';
 
 const NAMESPACE = 'bench-gateway-soak';
@@ -20,7 +20,7 @@ export const gatewaySoak: Bench = {
   name: 'gateway-soak',
   measures: `memory and CPU of a gateway over 10 minutes (--minutes) of 1,000 requests/s and an event/s to ${SUBSCRIBERS} subscribers`,
   onlyWhenNamed: true,
-  async run({ stage, minutes, log }: BenchContext) {
+  async run({ stage, minutes = SOAK_MINUTES, log }: BenchContext) {
     const file = join(stage.directory, 'soak-items.json');
     await writeFile(file, JSON.stringify({ headers: { 'content-type': 'application/json' }, body: '{"items":[]}' }));
     const upstream = await stage.startPeer('bare-http', [file]);

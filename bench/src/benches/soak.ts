@@ -5,7 +5,7 @@ import type { NameRange } from '../load/tasks.ts';
 import { atMost, figure } from '../report.ts';
 import { clear, urlOf } from '../stage/fleet.ts';
 import { sumOf } from '../stage/metrics.ts';
-import { growthRows, sample } from '../stage/samples.ts';
+import { growthRows, SOAK_MINUTES, sample } from '../stage/samples.ts';
 
 const NAMESPACE = 'bench-soak';
 /** Every service beats a little more often than every 30 s. */
@@ -21,7 +21,7 @@ export const soak: Bench = {
   name: 'soak',
   measures: 'memory and CPU over 10 minutes (--minutes) of 350 heartbeats/s from 10,000 services',
   onlyWhenNamed: true,
-  async run({ stage, services, minutes, log }: BenchContext) {
+  async run({ stage, services, minutes = SOAK_MINUTES, log }: BenchContext) {
     const names: NameRange = { prefix: 'svc-', first: 0, count: services };
     await stage.createNamespace(NAMESPACE);
     const registry = await stage.startRegistry({ namespace: NAMESPACE });

@@ -4,13 +4,28 @@ import { errorMessage } from '@rollcall/platform/errors.ts';
 import { runGrpcLoad } from './grpc-load.ts';
 import { runHttpLoad } from './http-load.ts';
 import { runLeaseLoad } from './lease-load.ts';
+import { runMailLoad } from './mail-load.ts';
 import { runSubscribersLoad } from './subscribers-load.ts';
 import type { LoadResult, Reply, Task } from './tasks.ts';
+import { runTransactionLoad } from './transaction-load.ts';
 
 function run(task: Task): Promise<LoadResult> {
-  if (task.kind === 'http') return runHttpLoad(task);
-  if (task.kind === 'subscribers') return runSubscribersLoad(task);
-  return task.kind === 'leases' ? runLeaseLoad(task) : runGrpcLoad(task);
+  switch (task.kind) {
+    case 'http':
+      return runHttpLoad(task);
+    case 'leases':
+      return runLeaseLoad(task);
+    case 'grpc':
+      return runGrpcLoad(task);
+    case 'subscribers':
+      return runSubscribersLoad(task);
+    case 'transactions':
+      return runTransactionLoad(task);
+    case 'mails':
+      return runMailLoad(task);
+    default:
+      return task satisfies never;
+  }
 }
 
 function reply(message: Reply): void {

@@ -19,10 +19,14 @@ export async function runHttpLoad(task: HttpTask): Promise<LoadResult> {
   }
 }
 
-function buildRequest({ port, method, path, body = '', headers = {}, names }: HttpTask, index: number): Buffer {
+function buildRequest(task: HttpTask, index: number): Buffer {
+  const { port, method, names, inTurn = [] } = task;
   const name = nameOf(names, index);
-  const content = body.replaceAll('{name}', name);
-  const lines = [`${method} ${path.replaceAll('{name}', name)} HTTP/1.1`, `host: 127.0.0.1:${port}`];
+  const own = inTurn[index % inTurn.length] ?? {};
+  const path = (own.path ?? task.path).replaceAll('{name}', name);
+  const content = (own.body ?? task.body ?? '').replaceAll('{name}', name);
+  const lines = [`${method} ${path} HTTP/1.1`, `host: 127.0.0.1:${port}`];
+  const headers = { ...task.headers, ...own.headers };
   for (const [header, value] of Object.entries(headers)) lines.push(`${header}: ${value}`);
   if (method === 'POST') {
     const id = instanceIdOf(names, index);

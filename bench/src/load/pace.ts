@@ -34,6 +34,7 @@ export async function runAtPace(pace: Pace, senders: readonly Send[]): Promise<L
     requests: answers,
     failures,
     statuses: Object.fromEntries(statuses),
+    startedAtMs: performance.timeOrigin + startedAtMs,
     elapsedMs,
     perSecond: (answers / elapsedMs) * 1000,
     latencyMs: { p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99), max: quantile(latencies, 1) },

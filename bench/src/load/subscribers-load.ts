@@ -42,6 +42,7 @@ export async function runSubscribersLoad(task: SubscribersTask): Promise<LoadRes
       requests: expected,
       failures: expected - latencies.length + (subscribers - open),
       statuses,
+      startedAtMs: performance.timeOrigin + startedAtMs,
       elapsedMs,
       perSecond: (latencies.length / elapsedMs) * 1000,
       latencyMs: { p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99), max: quantile(latencies, 1) },

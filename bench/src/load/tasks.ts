@@ -35,6 +35,13 @@ export type Pace =
    */
   | { readonly ratePerSecond: number; readonly durationMs: number; readonly settleMs?: number };
 
+/** Of a request: a path and a body in place of the task's, and further headers. */
+export interface OwnPart {
+  readonly path?: string;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** HTTP/1.1 requests to 127.0.0.1, the instances in turn; a POST says in `x-instance-id` which it is. */
 export interface HttpTask {
   readonly kind: 'http';
@@ -45,6 +52,8 @@ export interface HttpTask {
   /** JSON. */
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What requests have of their own, in turn; as many of them are made as there are names. */
+  readonly inTurn?: readonly OwnPart[];
   readonly names: NameRange;
   readonly connections: number;
   readonly pace: Pace;
@@ -92,7 +101,42 @@ export interface SubscribersTask {
   readonly intervalMs: number;
 }
 
-export type Task = HttpTask | LeaseTask | GrpcTask | SubscribersTask;
+/**
+ * `{0}`, `{1}` and so on in a value stand for UUIDs, new for each request, and `{0x}` for their bytes.
+ * Bytes are written as `\\x…`.
+ */
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly (string | null)[];
+}
+
+/** Transactions of PostgreSQL, through a pool like those of services and with nothing around it. */
+export interface TransactionTask {
+  readonly kind: 'transactions';
+  readonly databaseUrl: string;
+  readonly schema: string;
+  /** Of one request, one after the other; a single statement needs no BEGIN. */
+  readonly transactions: readonly (readonly Statement[])[];
+  readonly connections: number;
+  readonly pace: Pace;
+}
+
+/** Mails to 127.0.0.1 by a pool of nodemailer with nothing around it. */
+export interface MailTask {
+  readonly kind: 'mails';
+  readonly smtpPort: number;
+  readonly mail: {
+    readonly from: string;
+    readonly to: string;
+    readonly subject: string;
+    readonly text: string;
+    readonly html: string;
+  };
+  readonly connections: number;
+  readonly pace: Pace;
+}
+
+export type Task = HttpTask | LeaseTask | GrpcTask | SubscribersTask | TransactionTask | MailTask;
 
 export interface LoadResult {
   readonly requests: number;
@@ -100,6 +144,8 @@ export interface LoadResult {
   readonly failures: number;
   /** Answers by HTTP status, `none` for missing ones. */
   readonly statuses: Readonly<Record<string, number>>;
+  /** Milliseconds since 1970: when the first was due. */
+  readonly startedAtMs: number;
   readonly elapsedMs: number;
   readonly perSecond: number;
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number };

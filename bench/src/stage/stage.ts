@@ -51,6 +51,12 @@ export interface Stage {
   startRegistry(options: DeployOptions): Promise<RollcallSubject>;
   startOperator(options: DeployOptions): Promise<RollcallSubject>;
   startGateway(options: DeployOptions): Promise<RollcallSubject>;
+  /** @param settings all of them. */
+  startCommunication(settings: Readonly<Record<string, string>>): Promise<RollcallSubject>;
+  /** @param settings all of them. */
+  startPayment(settings: Readonly<Record<string, string>>): Promise<RollcallSubject>;
+  /** Creates an empty database on the server of the run. @returns its URL. */
+  createDatabase(name: string): Promise<string>;
   /**
    * Starts HAProxy with this configuration, in which `{port}` stands for the port it is to listen
    * on.
@@ -117,6 +123,9 @@ export async function startStage(stack: AsyncDisposableStack, options: StageOpti
       start.rollcall('operator', 'operator/src/main.ts', { ROLLCALL_NAMESPACE: namespace, ...settings }),
     startGateway: ({ namespace, settings }) =>
       start.rollcall('gateway', 'services/gateway/src/main.ts', { ROLLCALL_NAMESPACE: namespace, ...settings }),
+    startCommunication: (settings) => start.rollcall('communication', 'services/communication/src/main.ts', settings),
+    startPayment: (settings) => start.rollcall('payment', 'services/payment/src/main.ts', settings),
+    createDatabase: (name) => postgres.createDatabase(name),
     startHaproxy: (binary, configuration) => startHaproxy(stack, { ...options, binary, configuration }),
     startPeer: start.peer,
   };

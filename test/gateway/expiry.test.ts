@@ -39,7 +39,6 @@ async function startProxy(backend: Backend): Promise<{ readonly url: string; rea
     clock: systemClock,
     headersTimeoutMs: 5000,
     bodyTimeoutMs: 5000,
-    bodyLimit: 1000,
   });
   const endpointsOf = endpointsBy({
     mayConnect: addressRules.any,
@@ -71,6 +70,7 @@ async function startProxy(backend: Backend): Promise<{ readonly url: string; rea
         span: undefined,
         addedHeaders: {},
         timeoutMs: undefined,
+        bodyLimit: 1_000_000,
       }),
     );
   };

@@ -54,7 +54,6 @@ export function restFixture(stack: AsyncDisposableStack): RestFixture {
       clock: systemClock,
       headersTimeoutMs: 2000,
       bodyTimeoutMs: 2000,
-      bodyLimit: 1_000_000,
     });
   }
 
@@ -83,6 +82,7 @@ export function restFixture(stack: AsyncDisposableStack): RestFixture {
           span: undefined,
           addedHeaders: {},
           timeoutMs: undefined,
+          bodyLimit: 1_000_000,
         };
         void answer(proxy, proxied);
       });

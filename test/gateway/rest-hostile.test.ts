@@ -34,7 +34,7 @@ beforeAll(async () => {
       },
     }),
   );
-  token = await tokenOf(gateway, await createClient(namespace, { id: 'tests' }));
+  token = await tokenOf(gateway, await createClient(namespace, { id: 'tests', scopes: ['messages:send'] }));
 });
 
 afterAll(() => stack.disposeAsync());
@@ -319,3 +319,30 @@ async function startFullListener(): Promise<AsyncDisposable & { readonly url: st
     },
   };
 }
+
+test('a mail passes with all its attachments, announced or in pieces, and nothing that is larger still', {
+  timeout: 30_000,
+}, async () => {
+  const lengths: number[] = [];
+  await using mails = await startBackend((request, response) => {
+    let received = 0;
+    request.on('data', (chunk: Buffer) => {
+      received += chunk.length;
+    });
+    request.on('end', () => {
+      if (request.method === 'POST') lengths.push(received);
+      response.end('taken');
+    });
+  });
+  await register('communication', mails.url);
+  const most = 14_000_000;
+  const path = '/api/v1/communication/emails';
+  const announced = await call(path, { method: 'POST', body: Buffer.alloc(most) });
+  expect(announced.status).toBe(200);
+  const pieces = new Blob([Buffer.alloc(most)]).stream();
+  expect((await call(path, { method: 'POST', body: pieces, duplex: 'half' })).status).toBe(200);
+  expect(lengths).toEqual([most, most]);
+  const larger = await call(path, { method: 'POST', body: Buffer.alloc(16 * 1024 * 1024) });
+  expect([larger.status, await codeOf(larger)]).toEqual([413, 'BODY_TOO_LARGE']);
+  expect((await call('/api/v1/communication/sms', { method: 'POST', body: Buffer.alloc(most) })).status).toBe(413);
+});

@@ -150,7 +150,6 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
       clock,
       headersTimeoutMs: config.upstream.headersMs,
       bodyTimeoutMs: config.upstream.bodyMs,
-      bodyLimit: config.bodyLimit,
     }),
     webSockets: createWebSockets({
       registry: upstream.registry,

@@ -1,12 +1,21 @@
 import type { Operation } from './operation.ts';
 
+/** Of a mail: 10 MiB of attachments in base64, and its texts. */
+export const MAIL_BODY_BYTES = 15 * 1024 * 1024;
+
 /** What the communication service does. */
 export const communicationOperations: readonly Operation[] = [
   {
-    name: 'Send, cancel and repeat messages, keep devices, and have webhooks told of messages',
+    name: 'Send mails',
+    scope: 'messages:send',
+    rest: ['POST /emails'],
+    graphql: ['Mutation.sendEmail'],
+    bodyLimitBytes: MAIL_BODY_BYTES,
+  },
+  {
+    name: 'Send other messages, cancel and repeat any, keep devices, and have webhooks told of messages',
     scope: 'messages:send',
     rest: [
-      'POST /emails',
       'POST /sms',
       'POST /push',
       'POST /messages/:id/cancel',
@@ -18,7 +27,7 @@ export const communicationOperations: readonly Operation[] = [
       'DELETE /webhook-endpoints/:id',
       'POST /webhook-deliveries/:id/replay',
     ],
-    graphql: ['Mutation.sendEmail', 'Mutation.sendSMS', 'Mutation.sendPush'],
+    graphql: ['Mutation.sendSMS', 'Mutation.sendPush'],
   },
   {
     // Templates and suppressions say what is sent, and to whom it is not.

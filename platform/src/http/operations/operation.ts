@@ -43,4 +43,6 @@ export interface Operation {
   readonly graphql?: readonly string[];
   /** Channels of the gateway's WebSocket endpoint. */
   readonly webSocket?: readonly string[];
+  /** What its requests may have, where that is more than the gateway lets through otherwise. */
+  readonly bodyLimitBytes?: number;
 }

@@ -52,6 +52,8 @@ export interface ProxiedRequest {
   readonly addedHeaders: Readonly<Record<string, number | string | readonly string[] | undefined>>;
   /** For the beginning of the answer, where a route has its own. */
   readonly timeoutMs: number | undefined;
+  /** In bytes. */
+  readonly bodyLimit: number;
 }
 
 const LOWEST_STATUS = 100;

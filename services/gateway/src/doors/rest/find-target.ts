@@ -2,11 +2,11 @@ import { serverError } from '@rollcall/platform/http/errors.ts';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../../errors.ts';
 import type { Target, Targets } from '../../upstream/discovery/targets.ts';
-import { type Destination, METHODS } from '../../upstream/routing/table.ts';
+import { bodyLimitFor, type Destination, METHODS } from '../../upstream/routing/table.ts';
 
 interface FindTargetDeps {
   readonly targets: Targets;
-  /** Of a request's body, in bytes. */
+  /** Of a request's body where the operation has no other, in bytes. */
   readonly bodyLimit: number;
 }
 
@@ -16,11 +16,19 @@ interface AdmittedRequest {
   readonly destination: Destination | undefined;
 }
 
+interface FoundTarget {
+  readonly target: Target;
+  readonly bodyLimit: number;
+}
+
 /**
- * @returns the service that a request is for.
+ * @returns the service that a request is for, and what its body may have.
  * @throws GatewayError, HttpError where it has no such method, or there is none.
  */
-export function findTarget({ targets, bodyLimit }: FindTargetDeps, { request, destination }: AdmittedRequest): Target {
+export function findTarget(
+  { targets, bodyLimit }: FindTargetDeps,
+  { request, destination }: AdmittedRequest,
+): FoundTarget {
   if (destination === undefined) throw new GatewayError('ROUTE_NOT_FOUND');
   const { rule, service } = destination;
   const methods = rule?.methods ?? METHODS;
@@ -28,9 +36,10 @@ export function findTarget({ targets, bodyLimit }: FindTargetDeps, { request, de
     const allow = methods.join(', ');
     throw serverError('METHOD_NOT_ALLOWED', { message: `The route has only ${allow}`, headers: { allow } });
   }
-  if (Number(request.headers['content-length'] ?? 0) > bodyLimit) throw new GatewayError('BODY_TOO_LARGE');
+  const most = bodyLimitFor(destination, request.method, bodyLimit);
+  if (Number(request.headers['content-length'] ?? 0) > most) throw new GatewayError('BODY_TOO_LARGE');
   const target = targets.find(service);
-  if (target !== undefined) return target;
+  if (target !== undefined) return { target, bodyLimit: most };
   if (!targets.isComplete()) throw new GatewayError('DISCOVERY_UNAVAILABLE');
   throw new GatewayError('SERVICE_NOT_FOUND', { details: { service } });
 }

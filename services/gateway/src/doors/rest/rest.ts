@@ -12,8 +12,6 @@ import type { Attempt } from './upstream-failure.ts';
 
 export interface RestProxyDeps extends ExchangeDeps {
   readonly concurrency: Pick<ConcurrencyLimiter, 'tryEnter'>;
-  /** Of a request's body, in bytes. */
-  readonly bodyLimit: number;
 }
 
 /** What became of a request: the service's status, or why there is none. */
@@ -79,7 +77,7 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
       const caller = holder?.caller.subject ?? `address ${networkOf(forwarded.clientAddress)}`;
       const leave = deps.concurrency.tryEnter(`${target.service} ${caller}`);
       if (leave === undefined) throw tooManyAtOnce(target);
-      const upload = carriesBody(request) ? new Upload(request, deps.bodyLimit) : undefined;
+      const upload = carriesBody(request) ? new Upload(request, proxied.bodyLimit) : undefined;
       try {
         return await attempts(proxied, upload);
       } finally {

@@ -118,7 +118,7 @@ function answerNothingBefore(app: App): void {
  * @throws GatewayError, HttpError where it goes nowhere, or no answer of the service has begun.
  */
 async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const { targets, bodyLimit, clock, accessLog } = deps;
+  const { clock, accessLog } = deps;
   const startedAtMs = clock.monotonicMs();
   const { raw, span } = request;
   request.isFollowed = true;
@@ -133,7 +133,7 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
     });
     const { holder, asked } = await admit(deps.admission, arrived, () => readRequest(deps, request));
     const { destination, query } = asked;
-    const target = findTarget({ targets, bodyLimit }, { request, destination });
+    const { target, bodyLimit } = findTarget(deps, { request, destination });
     service = target.service;
     span?.set({ 'rollcall.service': service });
     const identity = holder === undefined ? ANONYMOUS : await deps.identity.headersFor(holder.caller, service);
@@ -148,6 +148,7 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
       span,
       addedHeaders: reply.getHeaders(),
       timeoutMs: destination?.rule?.timeoutMs,
+      bodyLimit,
     });
   } catch (error) {
     const ms = clock.monotonicMs() - startedAtMs;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { buildRoutes, builtInRules, defaults, type RouteRule, scopesFor } from './table.ts';
+import { bodyLimitFor, buildRoutes, builtInRules, defaults, type RouteRule, scopesFor } from './table.ts';
 
 const rule = (prefix: string, more: Partial<RouteRule> = {}): RouteRule => ({
   ...defaults(),
@@ -165,4 +165,17 @@ describe('routes', () => {
     expect(buildRoutes([rule('/old', { upstreamPrefix: '' })])('/old')).toMatchObject({ path: '/' });
     expect(buildRoutes([rule('/old', { upstreamPrefix: '' })])('/old/a')).toMatchObject({ path: '/a' });
   });
+});
+
+test.each([
+  ['POST', '/api/v1/communication/emails', 15],
+  ['POST', '/api/v1/communication/graphql', 15],
+  ['POST', '/api/v1/communication/sms', 10],
+  ['POST', '/api/v1/payment/graphql', 10],
+  ['POST', '/api/v1/shop/emails', 10],
+])('%s %s may have %i MiB', (method, path, mebibytes) => {
+  const found = buildRoutes(builtInRules)(path);
+  const usual = 10 * 1024 * 1024;
+  expect(found && bodyLimitFor(found, method, usual)).toBe(mebibytes * 1024 * 1024);
+  expect(found && bodyLimitFor(found, method, 2 * usual)).toBe(2 * usual);
 });

@@ -1,3 +1,5 @@
+import { MAIL_BODY_BYTES } from '@rollcall/platform/http/operations/communication.ts';
+import type { Operation } from '@rollcall/platform/http/operations/operation.ts';
 import { restOperation } from '@rollcall/platform/http/scopes.ts';
 import type { RouteLimits } from '../../admission/limit-for.ts';
 import { GatewayError } from '../../errors.ts';
@@ -25,6 +27,8 @@ export interface RouteRule {
   readonly limits?: RouteLimits | undefined;
   /** For the beginning of the answer; that of the gateway when absent. */
   readonly timeoutMs?: number | undefined;
+  /** Of a request, where it is more than the gateway lets through otherwise. */
+  readonly bodyLimitBytes?: number;
 }
 
 /** Where a request goes. */
@@ -68,6 +72,7 @@ export const builtInRules: readonly RouteRule[] = [
     prefix: `${API}${service}/graphql`,
     service,
     upstreamPrefix: '/api/graphql',
+    ...(service === COMMUNICATION && { bodyLimitBytes: MAIL_BODY_BYTES }),
   })),
   { ...defaults(), prefix: `${API}payment/transactions`, service: PAYMENT, upstreamPrefix: '/api/v1/payments' },
   { ...defaults(), prefix: '/api/graphql', service: 'federation', upstreamPrefix: '/api/graphql' },
@@ -133,10 +138,24 @@ const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
  * @returns what a caller's token must have for a request: the scopes of the rule and, at the
  * services of Rollcall, that of the operation. What a request of GraphQL needs its service says.
  */
-export function scopesFor({ service, path, rule }: Destination, method: string): readonly string[] {
+export function scopesFor(destination: Destination, method: string): readonly string[] {
+  const { rule } = destination;
   const scopes = rule === undefined ? [] : scopesOf(rule, method);
-  const operation = path.startsWith(API) ? restOperation(service, method, path.slice(API.length - 1)) : undefined;
+  const operation = operationOf(destination, method);
   return operation?.scope === undefined ? scopes : [...scopes, operation.scope];
+}
+
+/**
+ * @param usual of all requests, in bytes.
+ * @returns how many a request may have. Bodies pass as they come, so a larger one takes no more memory.
+ */
+export function bodyLimitFor(destination: Destination, method: string, usual: number): number {
+  const own = destination.rule?.bodyLimitBytes ?? operationOf(destination, method)?.bodyLimitBytes;
+  return Math.max(usual, own ?? 0);
+}
+
+function operationOf({ service, path }: Destination, method: string): Operation | undefined {
+  return path.startsWith(API) ? restOperation(service, method, path.slice(API.length - 1)) : undefined;
 }
 
 function scopesOf({ scopes, writeScopes }: RouteRule, method: string): readonly string[] {

@@ -138,6 +138,46 @@ describe('a mail', () => {
   });
 });
 
+test('an address that is named twice, in whatever capitals, gets one copy', async () => {
+  const copies = { cc: ['Lindiwe@example.com', 'thabo@example.com'], bcc: ['THABO@example.com', 'b@example.com'] };
+  const accepted = await ana('POST', '/emails', { body: { ...mail, ...copies }, headers: waiting });
+  const [mailed] = await received(accepted.body?.['id']);
+  expect(mailed).toMatchObject({
+    To: [{ Address: mail.to }],
+    Cc: [{ Address: 'thabo@example.com' }],
+    Bcc: [{ Address: 'b@example.com' }],
+  });
+});
+
+test('a marketing mail has no copies, as its link to unsubscribe is of one recipient', async () => {
+  const body = { ...mail, category: 'marketing', cc: ['a@example.com'], bcc: ['b@example.com'] };
+  const answer = await ana('POST', '/emails', { body });
+  expect([answer.status, faultPaths(answer)]).toEqual([400, ['body/bcc', 'body/cc']]);
+  expect((await ana('POST', '/emails', { body: { ...body, cc: [], bcc: [] } })).status).toBe(202);
+});
+
+test('HTML that cannot be made a text in time is refused soon, and is taken with one', async () => {
+  const html = '<b>'.repeat(300_000);
+  const startedMs = performance.now();
+  const answer = await ana('POST', '/emails', { body: { to: mail.to, subject: mail.subject, html } });
+  expect([answer.status, faultPaths(answer)]).toEqual([400, ['body/html']]);
+  expect(performance.now() - startedMs).toBeLessThan(5000);
+  // Not sent: the mail server of the tests reads it for long, too.
+  const sendAt = new Date(Date.now() + 86_400_000).toISOString();
+  expect((await ana('POST', '/emails', { body: { ...mail, html, sendAt } })).status).toBe(202);
+});
+
+test('attachments of 10 MiB are sent, and one byte more is refused', async () => {
+  const most = 10 * 1024 * 1024;
+  const of = (bytes: number) => [
+    { filename: 'a.bin', contentType: 'application/octet-stream', content: Buffer.alloc(bytes, 7).toString('base64') },
+  ];
+  const accepted = await ana('POST', '/emails', { body: { ...mail, attachments: of(most) }, headers: waiting });
+  expect(accepted.body).toMatchObject({ status: 'sent' });
+  const refused = await ana('POST', '/emails', { body: { ...mail, attachments: of(most + 1) } });
+  expect([refused.status, faultPaths(refused)]).toEqual([400, ['body/attachments']]);
+});
+
 describe('one effect for each key', () => {
   test('fifty equal calls at a time are one message, and get one answer', async () => {
     const headers = { 'idempotency-key': 'fifty' };

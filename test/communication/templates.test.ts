@@ -12,11 +12,13 @@ import {
 const stack = new AsyncDisposableStack();
 let communication: CommunicationService;
 let shop: Caller;
+let busy: Caller;
 
 beforeAll(async () => {
   const { url: databaseUrl } = stack.use(await createDatabase());
   communication = stack.use(await startCommunication({ databaseUrl }));
   shop = await communication.callerOf('shop');
+  busy = await communication.callerOf('busy');
 });
 
 afterAll(() => stack.disposeAsync());
@@ -232,4 +234,14 @@ test('languages fall back by their subtags, and unicode stays as it is', async (
     'Hello',
     'Hello',
   ]);
+});
+
+test('previews are counted, and refused beyond their limit', async () => {
+  const preview = () => busy('POST', '/templates/welcome/preview', { body: {} });
+  const first = await preview();
+  expect(first.headers.get('ratelimit')).toContain('preview');
+  await Promise.all(Array.from({ length: 119 }, preview));
+  const refused = await preview();
+  expect([refused.status, codeOf(refused)]).toEqual([429, 'RATE_LIMITED']);
+  expect((await shop('POST', '/templates/welcome/preview', { body: {} })).status).toBe(422);
 });

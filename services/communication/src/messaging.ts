@@ -1,4 +1,3 @@
-import type { RateLimiter } from '@rollcall/platform/limits/rate-limiter.ts';
 import { type AddressRule, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import { createDueWork } from '@rollcall/platform/postgres/due-work.ts';
@@ -17,13 +16,13 @@ import { createOutlets, type Outlets } from './providers/outlets.ts';
 import { readProviders } from './providers/providers-file.ts';
 import { messageRoutes } from './routes/messages.ts';
 import { notificationRoutes } from './routes/notifications.ts';
-import { createSendLimits } from './routes/send-limits.ts';
 import { sendingRoutes } from './routes/sending.ts';
 import { createMessageTable } from './store/messages.ts';
 import { createReportedMessages } from './store/reported-messages.ts';
 import { createReportTable } from './store/reports.ts';
 import { createRetention } from './store/retention.ts';
 import { createSendingTable } from './store/sending.ts';
+import type { SubmissionDeps } from './submission.ts';
 import { createSenders } from './workers/sender.ts';
 
 const CONNECT_TIMEOUT_MS = 3000;
@@ -32,7 +31,7 @@ const REPORTS_AT_A_TIME = 10;
 /** What messages need of templates, recipients and limits. */
 export interface MessagingDeps extends Pick<AcceptanceDeps, 'findTemplate' | 'suppressions' | 'deviceOf'> {
   readonly unsubscribeUrl: DeliveryDeps['unsubscribeUrl'];
-  readonly limiter: RateLimiter;
+  readonly countCall: SubmissionDeps['countCall'];
 }
 
 /** What accepts messages and sends them. */
@@ -73,7 +72,6 @@ export async function createMessaging(
     clock,
     wake,
     idempotency,
-    countSend: createSendLimits(deps.limiter),
   };
   const reporting = createReporting(ground, deps, outlets);
   return {

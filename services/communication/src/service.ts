@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { MAIL_BODY_BYTES } from '@rollcall/platform/http/operations/communication.ts';
 import { createLimiterStore } from '@rollcall/platform/limits/limiter-store.ts';
 import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
 import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
@@ -12,6 +13,7 @@ import { createUnreachable } from './domain/unreachable.ts';
 import { createUnsubscribeLinks } from './domain/unsubscribe.ts';
 import { createMessaging } from './messaging.ts';
 import { loadReadyTemplate, readyTemplates } from './ready-templates.ts';
+import { createCallLimits } from './routes/call-limits.ts';
 import { deviceRoutes } from './routes/devices.ts';
 import { suppressionRoutes } from './routes/suppressions.ts';
 import { templateRoutes } from './routes/templates.ts';
@@ -25,8 +27,6 @@ const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 const DATABASE_CONNECTIONS = 20;
 /** A request waits no longer for its count. */
 const REDIS_TIMEOUT_MS = 250;
-/** Attachments are 10 MiB, in base64. */
-const BODY_LIMIT_BYTES = 15 * 1024 * 1024;
 
 /** One replica of the communication service. */
 export const communicationProcess: ProcessDefinition<CommunicationConfig> = {
@@ -66,12 +66,13 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
     log,
     clock,
   });
+  const countCall = createCallLimits(limiter);
   const messaging = await createMessaging(ground, {
     findTemplate: (subject, name) => templates.find({ subject, name }),
     suppressions: createUnreachable({ suppressions, devices, clock }),
     deviceOf: (subject, token) => devices.find(subject, possibleTargets(token)),
     unsubscribeUrl: ({ id, subject }, recipient) => links.urlOf({ subject, recipient, messageId: id }),
-    limiter,
+    countCall,
   });
   return {
     title: 'Rollcall communication',
@@ -84,9 +85,14 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
       { name: 'webhooks', description: 'Telling of messages' },
       { name: 'health', description: 'The service itself' },
     ],
-    bodyLimit: BODY_LIMIT_BYTES,
+    bodyLimit: MAIL_BODY_BYTES,
     subgraph: messaging.subgraph,
-    routes: [...messaging.routes, templateRoutes(templates), suppressionRoutes(suppressions), deviceRoutes(devices)],
+    routes: [
+      ...messaging.routes,
+      templateRoutes({ templates, countCall }),
+      suppressionRoutes(suppressions),
+      deviceRoutes(devices),
+    ],
     pages: [unsubscribePages({ links, suppressions })],
     actors: [
       { name: 'redis', start: async () => {}, stop: async () => redis?.disconnect() },

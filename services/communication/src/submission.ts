@@ -1,11 +1,11 @@
 import type { Idempotency, OnceAnswer } from '@rollcall/platform/postgres/idempotency.ts';
 import { type ChannelRequest, type SendMessagesDeps, sendMessage } from './domain/sending.ts';
-import type { CountSend } from './routes/send-limits.ts';
+import type { CountCall } from './routes/call-limits.ts';
 import { messageRecord } from './schemas/messages.ts';
 
 export interface SubmissionDeps extends SendMessagesDeps {
   readonly idempotency: Idempotency;
-  readonly countSend: CountSend;
+  readonly countCall: CountCall;
 }
 
 /** A request to send, by whichever door it came. */
@@ -31,7 +31,7 @@ const OPERATIONS = { email: 'sendEmail', sms: 'sendSMS', push: 'sendPush' } as c
 /** Counts a request and accepts it once. @throws ServiceError RATE_LIMITED, those of acceptance and of keys. */
 export async function submitMessage(deps: SubmissionDeps, submission: Submission): Promise<Submitted> {
   const { subject, asked, key, root } = submission;
-  const limitHeaders = await deps.countSend(asked.channel, subject);
+  const limitHeaders = await deps.countCall(asked.channel, subject);
   const call = { subject, operation: OPERATIONS[asked.channel], key, request: asked.request };
   const once = await deps.idempotency.once(call, async (id, isNew) => {
     const message = await sendMessage(deps, { subject, id, isNew, root }, asked);

@@ -14,10 +14,12 @@ import type {
   TemplateUsed,
 } from './messages.ts';
 import type { Mailbox } from './ports.ts';
-import { type PushPlatform, parsePhoneNumber, parsePushTarget } from './recipients.ts';
+import { foldedRecipient, type PushPlatform, parsePhoneNumber, parsePushTarget } from './recipients.ts';
 import { segmentsOf } from './segments.ts';
 import { firstMessageState } from './states.ts';
-import { type PublishedTemplate, plainTextOf, renderTemplate } from './templates/templates.ts';
+import { mailOf, type UsableTemplate } from './templates/catalogue.ts';
+import { plainTextOf } from './templates/templates.ts';
+import { TooLongError } from './templates/within-time.ts';
 
 /** What all channels take. */
 interface SendRequest {
@@ -61,12 +63,6 @@ export interface PushRequest extends SendRequest {
   readonly data?: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** A template that a subject may use. */
-interface FoundTemplate {
-  readonly version: number;
-  readonly published: PublishedTemplate;
-}
-
 /** What is configured, as far as acceptance asks. */
 export interface Ways {
   /** Whether a provider takes such a message. */
@@ -84,7 +80,7 @@ export interface Ways {
 export interface AcceptanceDeps {
   /** Stores a message. Undefined: one is there by the same id, and stays. */
   readonly insert: (message: NewMessage) => Promise<Message | undefined>;
-  readonly findTemplate: (subject: string, name: string) => Promise<FoundTemplate | undefined>;
+  readonly findTemplate: (subject: string, name: string) => Promise<UsableTemplate | undefined>;
   readonly suppressions: Suppressions;
   /** Undefined: the device is not known. */
   readonly deviceOf: (subject: string, token: string) => Promise<{ readonly platform: PushPlatform } | undefined>;
@@ -120,18 +116,39 @@ export async function acceptEmail(
   const to = address('to', request.to);
   const from = request.from === undefined ? ways.from : { address: address('from', request.from) };
   if (from === undefined) throw new CommunicationError('NO_PROVIDER', { message: 'No sender of mails is configured' });
+  requireNoCopies(sending, request);
   const { used, ...texts } = await textsOf(deps, sending, request);
+  const once = newRecipients(to);
   const content: MessageContent = {
     channel: 'email',
     from: request.from === ways.from?.address && ways.from !== undefined ? ways.from : from,
     to: { address: to },
-    cc: cc.map((text, index) => ({ address: address(`cc/${index}`, text) })),
-    bcc: bcc.map((text, index) => ({ address: address(`bcc/${index}`, text) })),
+    cc: cc.map((text, index) => ({ address: address(`cc/${index}`, text) })).filter(once),
+    bcc: bcc.map((text, index) => ({ address: address(`bcc/${index}`, text) })).filter(once),
     ...(replyTo !== undefined && { replyTo: { address: address('replyTo', replyTo) } }),
     ...texts,
     attachments: attachments.map(({ content: base64, ...attachment }) => ({ ...attachment, base64 })),
   };
   return accept(deps, sending, { request, content, used, envelope: { to, from: from.address } });
+}
+
+/** Its link to unsubscribe is of one recipient: who has a copy would unsubscribe another. */
+function requireNoCopies({ root }: Sending, request: EmailRequest): void {
+  if (request.category !== 'marketing') return;
+  const named = (['cc', 'bcc'] as const).filter((name) => (request[name]?.length ?? 0) > 0);
+  const message = 'must be empty in marketing mails, whose link to unsubscribe is of one recipient; send one mail each';
+  if (named.length > 0) throw invalidRequest(named.map((name) => ({ path: `${root}/${name}`, message })));
+}
+
+/** @returns whether an address was not named before, in whatever capitals: each gets one copy. */
+function newRecipients(to: string): (mailbox: Mailbox) => boolean {
+  const named = new Set([foldedRecipient(to)]);
+  return ({ address }) => {
+    const folded = foldedRecipient(address);
+    const isNew = !named.has(folded);
+    named.add(folded);
+    return isNew;
+  };
 }
 
 /** Accepts an SMS. @throws ServiceError INVALID_REQUEST, NO_PROVIDER. */
@@ -226,25 +243,30 @@ async function textsOf(deps: AcceptanceDeps, { subject, root }: Sending, request
   if (name === undefined) {
     return {
       subject: given ?? '',
-      text: text ?? plainTextOf(html ?? ''),
+      text: text ?? textOfHtml(html ?? '', root),
       ...(html !== undefined && { html }),
       used: undefined,
     };
   }
   const found = await deps.findTemplate(subject, name);
   if (found === undefined) throw new CommunicationError('TEMPLATE_NOT_FOUND', { details: { template: name } });
-  const rendered = renderTemplate(found.published, { variables, ...(locale !== undefined && { locale }) });
-  if ('faults' in rendered) {
-    const fields = rendered.faults.map(({ path, message }) => ({ path: `${root}/variables${path}`, message }));
-    throw new CommunicationError('TEMPLATE_VARIABLES', { details: { template: name, fields } });
-  }
-  const { mail } = rendered;
+  const mail = mailOf(found, { variables, ...(locale !== undefined && { locale }) }, root);
   return {
     subject: given ?? mail.subject,
     text: mail.text,
     ...(mail.html !== undefined && { html: mail.html }),
     used: { name, version: found.version, locale: mail.locale },
   };
+}
+
+/** @throws ServiceError INVALID_REQUEST. */
+function textOfHtml(html: string, root: string): string {
+  try {
+    return plainTextOf(html);
+  } catch (error) {
+    if (!(error instanceof TooLongError)) throw error;
+    throw invalidRequest([{ path: `${root}/html`, message: 'cannot be made a text in time; give text beside it' }]);
+  }
 }
 
 /** What the schema of a door has checked before. */

@@ -1,6 +1,14 @@
 import type { Parsed } from '@rollcall/platform/mail-address.ts';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/max';
 
+/**
+ * Pure. The same for one recipient, however it is written: hardly any mail server tells capitals apart, and an opt-out
+ * is to hold. A token is told from others by more.
+ */
+export function foldedRecipient(recipient: string): string {
+  return recipient.toLowerCase();
+}
+
 export interface PhoneNumber {
   /** Of E.164: `+27821234567`. */
   readonly e164: string;

@@ -2,6 +2,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { backoffMs } from '@rollcall/platform/retry.ts';
 import type { Channel, Suppressions } from './messages.ts';
 import type { ProviderReport } from './ports.ts';
+import { foldedRecipient } from './recipients.ts';
 import type { Receipt } from './states.ts';
 
 /** A message that a provider reports of. */
@@ -72,7 +73,7 @@ export async function applyReport(
     return isTooLate ? store.end(id, undefined) : store.putOff(id, backoffMs(tries, LOOK_AGAIN));
   }
   const { subject, channel, to } = message;
-  const isOfCopy = recipient !== undefined && recipient.toLowerCase() !== to.toLowerCase();
+  const isOfCopy = recipient !== undefined && foldedRecipient(recipient) !== foldedRecipient(to);
   if (report.suppress !== undefined && !(isOfCopy && report.isUnproven === true)) {
     await suppressions.suppress({
       ...report.suppress,

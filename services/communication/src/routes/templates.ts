@@ -1,3 +1,4 @@
+import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { pageOf } from '@rollcall/platform/http/lists.ts';
 import { found } from '@rollcall/platform/http/resources.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
@@ -17,24 +18,31 @@ import {
   TemplatesResponse,
   templateRecord,
 } from '../schemas/templates.ts';
+import type { CountCall } from './call-limits.ts';
 import { ownerOf } from './owner.ts';
 import { etagOf, isExpected, PreconditionHeaders } from './preconditions.ts';
 
 const tags = ['templates'];
 /** Mail programs cut off what is longer than 102 kB; this is for several languages. */
 const BODY_LIMIT_BYTES = 512 * 1024;
-const { PRECONDITION_FAILED, TEMPLATE_VARIABLES, TOO_MANY_TEMPLATES } = errorCatalogue;
+const { PRECONDITION_FAILED, RATE_LIMITED, TEMPLATE_VARIABLES, TOO_MANY_TEMPLATES } = errorCatalogue;
+
+export interface TemplateRoutesDeps {
+  readonly templates: Templates;
+  readonly countCall: CountCall;
+}
 
 /** `/templates`. */
-export function templateRoutes(templates: Templates): Routes {
+export function templateRoutes(deps: TemplateRoutesDeps): Routes {
+  const { templates, countCall } = deps;
   return (app) => {
     readRoutes(app, templates);
-    writeRoutes(app, templates);
+    writeRoutes(app, deps);
     app.post(
       '/templates/:name/preview',
       {
         bodyLimit: BODY_LIMIT_BYTES,
-        config: { refuses: [TEMPLATE_VARIABLES] },
+        config: { refuses: [TEMPLATE_VARIABLES, RATE_LIMITED] },
         schema: {
           tags,
           summary: 'See the mail that a template becomes, without sending it',
@@ -44,11 +52,12 @@ export function templateRoutes(templates: Templates): Routes {
           response: { 200: PreviewResponse },
         },
       },
-      async (request) => {
+      async (request, reply) => {
+        reply.headers(await countCall('preview', callerOf(request).subject));
         const { version, variables = {}, locale } = request.body;
         const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
         const template = found(await templates.find(key, version));
-        const mail = mailOf(template, { variables, ...(locale !== undefined && { locale }) });
+        const mail = mailOf(template, { variables, ...(locale !== undefined && { locale }) }, 'body');
         return { name: template.name, version: template.version, ...mail };
       },
     );
@@ -93,12 +102,12 @@ function readRoutes(app: App, templates: Templates): void {
   );
 }
 
-function writeRoutes(app: App, templates: Templates): void {
+function writeRoutes(app: App, { templates, countCall }: TemplateRoutesDeps): void {
   app.put(
     '/templates/:name',
     {
       bodyLimit: BODY_LIMIT_BYTES,
-      config: { refuses: [PRECONDITION_FAILED, TOO_MANY_TEMPLATES] },
+      config: { refuses: [PRECONDITION_FAILED, TOO_MANY_TEMPLATES, RATE_LIMITED] },
       schema: {
         tags,
         summary: 'Publish a template: a new version, unless the newest says the same',
@@ -110,6 +119,7 @@ function writeRoutes(app: App, templates: Templates): void {
       },
     },
     async (request, reply) => {
+      reply.headers(await countCall('publish', callerOf(request).subject));
       const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
       const { template, isNew } = await templates.put(key, request.body, (version) =>
         isExpected(request.headers, version),

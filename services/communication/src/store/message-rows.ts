@@ -81,8 +81,3 @@ export function templateOf({
 }: Pick<MessageRow, 'template' | 'template_version' | 'locale'>): Message['template'] {
   return name === null || version === null || locale === null ? undefined : { name, version, locale };
 }
-
-/** Capitals make no other recipient, whatever the channel: a token is told from others by more. */
-export function foldedRecipient(recipient: string): string {
-  return recipient.toLowerCase();
-}

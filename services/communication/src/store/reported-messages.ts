@@ -1,9 +1,10 @@
 import { inTransaction } from '@rollcall/platform/postgres/pool.ts';
 import type { Channel } from '../domain/messages.ts';
+import { foldedRecipient } from '../domain/recipients.ts';
 import type { ReportedMessages } from '../domain/reports.ts';
 import { attemptMoves } from '../domain/states.ts';
 import { changeMessage } from './message-changes.ts';
-import { createMessageRows, foldedRecipient } from './message-rows.ts';
+import { createMessageRows } from './message-rows.ts';
 import type { MessageTableDeps } from './messages.ts';
 
 interface ReportedRow {

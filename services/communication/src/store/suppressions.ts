@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
+import { foldedRecipient } from '../domain/recipients.ts';
 import type {
   Addressee,
   StoredSuppression,
@@ -41,12 +42,12 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
 
   /** What an older key indexed would be there twice otherwise. */
   async function indexAnew({ subject, channel, recipient }: Addressee): Promise<void> {
-    const [, ...older] = index.candidates(folded(recipient));
+    const [, ...older] = index.candidates(foldedRecipient(recipient));
     if (older.length === 0) return;
     await pool().query(
       `UPDATE suppressions SET recipient_index = $4
        WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3)`,
-      [subject, channel, older, index.of(folded(recipient))],
+      [subject, channel, older, index.of(foldedRecipient(recipient))],
     );
   }
 
@@ -58,7 +59,7 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
         [
           subject,
           channel,
-          index.candidates(folded(recipient)),
+          index.candidates(foldedRecipient(recipient)),
           category === 'marketing' ? ['all', 'marketing'] : ['all'],
         ],
       );
@@ -77,7 +78,7 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
           id,
           subject,
           channel,
-          index.of(folded(recipient)),
+          index.of(foldedRecipient(recipient)),
           vault.seal(recipient, contextOf(id)),
           reason,
           scope,
@@ -92,7 +93,7 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
       const { rowCount } = await pool().query(
         `DELETE FROM suppressions
          WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3) AND ($4::text IS NULL OR reason = $4)`,
-        [subject, channel, index.candidates(folded(recipient)), reason],
+        [subject, channel, index.candidates(foldedRecipient(recipient)), reason],
       );
       return rowCount !== 0;
     },
@@ -104,7 +105,7 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
           AND ($3::text IS NULL OR channel = $3) AND ($4::text IS NULL OR reason = $4)`,
         parameters: [
           subject,
-          recipient === undefined ? null : index.candidates(folded(recipient)),
+          recipient === undefined ? null : index.candidates(foldedRecipient(recipient)),
           channel ?? null,
           reason ?? null,
         ],
@@ -113,11 +114,6 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
       return { rows: rows.map(suppressionOf), ...rest };
     },
   };
-}
-
-/** Hardly any mail server tells capitals apart, and an opt-out is to hold however it is written. */
-function folded(recipient: string): string {
-  return recipient.toLowerCase();
 }
 
 function contextOf(id: string): string {

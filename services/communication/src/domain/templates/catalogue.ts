@@ -131,14 +131,18 @@ export function createTemplates({ store, builtIn }: TemplatesDeps): Templates {
   };
 }
 
+/** A template that may become a mail. */
+export type UsableTemplate = Pick<StoredTemplate, 'name' | 'version' | 'published'>;
+
 /**
  * Pure. The mail that a template becomes.
  *
+ * @param root what paths of faults begin with: `body`, or `input` of a mutation.
  * @throws ServiceError TEMPLATE_VARIABLES naming each that is missing or wrong.
  */
-export function mailOf({ published }: StoredTemplate, reader: Reader): RenderedMail {
+export function mailOf({ name: template, published }: UsableTemplate, reader: Reader, root: string): RenderedMail {
   const rendered = renderTemplate(published, reader);
   if ('mail' in rendered) return rendered.mail;
-  const fields = rendered.faults.map(({ path, message }) => ({ path: `body/variables${path}`, message }));
-  throw new CommunicationError('TEMPLATE_VARIABLES', { details: { fields } });
+  const fields = rendered.faults.map(({ path, message }) => ({ path: `${root}/variables${path}`, message }));
+  throw new CommunicationError('TEMPLATE_VARIABLES', { details: { template, fields } });
 }

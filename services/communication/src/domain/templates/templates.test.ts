@@ -7,6 +7,7 @@ import {
   type TemplateSource,
 } from './templates.ts';
 import type { VariablesSchema } from './variables.ts';
+import { TooLongError } from './within-time.ts';
 
 const mjml = (text: string) =>
   `<mjml><mj-body><mj-section><mj-column><mj-text>${text}</mj-text></mj-column></mj-section></mj-body></mjml>`;
@@ -197,10 +198,23 @@ test.each([
   expect(performance.now() - startedMs).toBeLessThan(5000);
 });
 
-test('HTML of very many elements within elements is read as far as it makes sense', () => {
-  const depth = 100_000;
+test('HTML of very many elements within elements is read as far as it makes sense, and not for long', () => {
+  const depth = 5000;
   expect(plainTextOf(`${'<b>'.repeat(depth)}deep${'</b>'.repeat(depth)}`)).toBe('…');
+  const startedMs = performance.now();
+  expect(() => plainTextOf('<b>'.repeat(300_000))).toThrow(TooLongError);
+  expect(performance.now() - startedMs).toBeLessThan(5000);
   expect(plainTextOf('<div><p>Hello</p></div>')).toBe('Hello');
+});
+
+test('a template of very many variables is refused, soon', async () => {
+  const startedMs = performance.now();
+  const text = '{{ a }}'.repeat(35_000);
+  const mjml = `<mjml><mj-body><mj-section><mj-column><mj-text>${text}</mj-text></mj-column></mj-section></mj-body></mjml>`;
+  expect(await publishTemplate(of({ mjml }))).toEqual({
+    faults: [{ path: '/locales/en/mjml', message: expect.stringContaining('takes longer than') }],
+  });
+  expect(performance.now() - startedMs).toBeLessThan(15_000);
 });
 
 test('a schema cannot ask to compare each item with all others', async () => {

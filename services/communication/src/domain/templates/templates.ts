@@ -3,6 +3,7 @@ import { convert } from 'html-to-text';
 import mjml2html from 'mjml';
 import { type Escaping, type LiquidSource, parseLiquid, renderLiquid } from './liquid.ts';
 import { declaredVariables, type Fault, schemaFaults, type VariablesSchema, valueFaults } from './variables.ts';
+import { TooLongError, withinTime } from './within-time.ts';
 
 /** A mail in one language, in Liquid. */
 export interface TemplateSource {
@@ -44,6 +45,10 @@ export type Published = { readonly template: PublishedTemplate } | { readonly fa
 export type Rendered = { readonly mail: RenderedMail } | { readonly faults: readonly Fault[] };
 
 const LONGEST_SUBJECT = 255;
+/** Of one locale. A large template of MJML takes a fifth of it. */
+const PUBLISH_LIMIT_MS = 2000;
+/** Of one mail, which takes some milliseconds. */
+const RENDER_LIMIT_MS = 500;
 /** As plain text is read: RFC 5322, section 2.1.1. */
 const TEXT_WIDTH = 78;
 /** Elements within elements: each takes a call, and more than the stack has would be an error. */
@@ -112,7 +117,9 @@ interface Part {
 
 function partOf(path: string, source: string | undefined, escaping: Escaping): Part {
   try {
-    return { variables: source === undefined ? [] : parseLiquid(source, escaping).variables, faults: [] };
+    const variables =
+      source === undefined ? [] : withinTime(PUBLISH_LIMIT_MS, () => parseLiquid(source, escaping).variables);
+    return { variables, faults: [] };
   } catch (error) {
     return { variables: [], faults: [{ path, message: firstLine(error) }] };
   }
@@ -122,13 +129,16 @@ function partOf(path: string, source: string | undefined, escaping: Escaping): P
 async function compileMjml(mjml: string): Promise<{ readonly html: string } | { readonly faults: readonly Fault[] }> {
   if (/<mj-include/i.test(mjml)) return { faults: [{ path: '/mjml', message: 'must not have mj-include' }] };
   try {
-    const { html } = await mjml2html(mjml, {
-      ignoreIncludes: true,
-      useMjmlConfigOptions: false,
-      validationLevel: 'strict',
-      keepComments: false,
-      fonts: {},
-    });
+    // All but the end of it is done before it first waits.
+    const { html } = await withinTime(PUBLISH_LIMIT_MS, () =>
+      mjml2html(mjml, {
+        ignoreIncludes: true,
+        useMjmlConfigOptions: false,
+        validationLevel: 'strict',
+        keepComments: false,
+        fonts: {},
+      }),
+    );
     return { html };
   } catch (error) {
     return { faults: [{ path: '/mjml', message: errorText(error) }] };
@@ -157,7 +167,16 @@ export interface Reader {
  *
  * @returns all variables that are missing or wrong, by JSON pointers into the variables.
  */
-export function renderTemplate(template: PublishedTemplate, { variables, locale }: Reader): Rendered {
+export function renderTemplate(template: PublishedTemplate, reader: Reader): Rendered {
+  try {
+    return withinTime(RENDER_LIMIT_MS, () => renderedOf(template, reader));
+  } catch (error) {
+    if (error instanceof TooLongError) return { faults: [{ path: '', message: `rendering ${error.message}` }] };
+    throw error;
+  }
+}
+
+function renderedOf(template: PublishedTemplate, { variables, locale }: Reader): Rendered {
   const faults = valueFaults(template.variables, variables);
   if (faults.length > 0) return { faults };
   const chosen = nearestLocale(template, locale);
@@ -166,7 +185,7 @@ export function renderTemplate(template: PublishedTemplate, { variables, locale 
   try {
     const parsed = parsedOf(source);
     const html = parsed.html && renderLiquid(parsed.html, 'html', variables);
-    const text = parsed.text === undefined ? plainTextOf(html ?? '') : renderLiquid(parsed.text, 'text', variables);
+    const text = parsed.text === undefined ? textOfHtml(html ?? '') : renderLiquid(parsed.text, 'text', variables);
     const subject = headerText(renderLiquid(parsed.subject, 'text', variables));
     return { mail: { locale: chosen, subject, ...(html !== undefined && { html }), text } };
   } catch (error) {
@@ -214,8 +233,12 @@ function isLanguageTag(tag: string): boolean {
   }
 }
 
-/** The text of a mail that has HTML alone. */
+/** The text of a mail that has HTML alone. @throws TooLongError. */
 export function plainTextOf(html: string): string {
+  return withinTime(RENDER_LIMIT_MS, () => textOfHtml(html));
+}
+
+function textOfHtml(html: string): string {
   const heading = { options: { uppercase: false } };
   return convert(html, {
     wordwrap: TEXT_WIDTH,

@@ -19,11 +19,14 @@ const statusOf = (sent: Parameters<SmsFixture['message']>[0]) => async () => (aw
 /** Each test has calls of one provider fail in a row, and its breaker needs to close again. */
 async function untilAvailable(name: string): Promise<void> {
   await expect
-    .poll(async () => {
-      const { body } = await fixture.ana('GET', '/providers');
-      const { providers } = body as { providers: { name: string; status: string }[] };
-      return providers.find((each) => each.name === name)?.status;
-    })
+    .poll(
+      async () => {
+        const { body } = await fixture.ana('GET', '/providers');
+        const { providers } = body as { providers: { name: string; status: string }[] };
+        return providers.find((each) => each.name === name)?.status;
+      },
+      { timeout: 10_000 },
+    )
     .toBe('available');
 }
 
@@ -71,6 +74,44 @@ describe('a provider without an idempotency key', () => {
       expect(pausedMs).toBeGreaterThanOrEqual(isDate ? 0 : 1000);
     },
   );
+});
+
+test('who waits for the first attempt gets its outcome once it is known', async () => {
+  await untilAvailable('twilio');
+  fixture.twilio.addFaults({ kind: 'status', status: 429, retryAfter: 6, times: 1 });
+  const startedMs = performance.now();
+  const sent = await fixture.send('twilio', {}, { prefer: 'wait=14' });
+  expect(performance.now() - startedMs).toBeLessThan(5000);
+  expect(sent.body).toMatchObject({ status: 'queued', reason: '429' });
+  expect((await fixture.ana('POST', `/messages/${String(sent.body?.['id'])}/cancel`)).status).toBe(200);
+  await untilAvailable('twilio');
+});
+
+describe('a retry', () => {
+  test('whose answer was lost in a crash has its effect once, whatever came of it', async () => {
+    await untilAvailable('twilio');
+    fixture.twilio.addFaults({ kind: 'accept-and-hang', times: 1 }, { kind: 'never', times: 1 });
+    const sent = await fixture.send('twilio');
+    await expect.poll(statusOf(sent)).toBe('unknown');
+    const path = `/messages/${String(sent.body?.['id'])}/retry`;
+    const headers = { 'idempotency-key': 'retry-1' };
+    expect((await fixture.ana('POST', path, { headers })).status).toBe(200);
+    await expect.poll(statusOf(sent)).toBe('delivered');
+    // What a replica leaves that dies before it keeps the answer, once its claim has ended.
+    await fixture.pool.query("UPDATE idempotency_keys SET outcome = NULL, claimed_until = now() WHERE key = 'retry-1'");
+    const again = await fixture.ana('POST', path, { headers });
+    expect([again.status, again.body?.['status']]).toEqual([200, 'delivered']);
+    expect((await fixture.ana('POST', path, { headers: { 'idempotency-key': 'retry-2' } })).status).toBe(409);
+    expect(taken('twilio')).toHaveLength(2);
+  });
+});
+
+test('a message that has tried each provider that is left is tried again, and waits for no other', async () => {
+  const sent = await fixture.send('twilio', { sendAt: new Date(Date.now() + 3_600_000).toISOString() });
+  await fixture.pool.query("UPDATE messages SET tried = '{gone,twilio}', due_at = now() WHERE id = $1", [
+    sent.body?.['id'],
+  ]);
+  await expect.poll(statusOf(sent), { timeout: 10_000 }).toBe('delivered');
 });
 
 describe('a provider that knows a repetition', () => {

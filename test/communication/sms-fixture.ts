@@ -1,4 +1,4 @@
-import { createPool } from '@rollcall/platform/postgres/pool.ts';
+import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import type { Simulator } from '@rollcall/simulators/simulator.ts';
 import { startBulkSms } from '@rollcall/simulators/sms/bulksms.ts';
@@ -21,7 +21,13 @@ export interface SmsFixture extends AsyncDisposable {
   readonly gateway: Forwarder;
   readonly ana: Caller;
   /** Sends by the provider that the number's country has. @returns what is answered. */
-  send(provider: 'twilio' | 'bulksms' | 'both', body?: object): Promise<Answer>;
+  send(
+    provider: 'twilio' | 'bulksms' | 'both',
+    body?: object,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Answer>;
+  /** Of its database. */
+  readonly pool: Pool;
   message(sent: Answer): Promise<Record<string, unknown>>;
   /** How many reports are kept. */
   reports(): Promise<number>;
@@ -96,8 +102,9 @@ export async function startSmsFixture(): Promise<SmsFixture> {
     bulksms,
     gateway,
     ana,
-    send: (provider, body = {}) =>
-      ana('POST', '/sms', { body: { to: NUMBERS[provider], message: 'Your code is 1234', ...body } }),
+    pool,
+    send: (provider, body = {}, headers = {}) =>
+      ana('POST', '/sms', { body: { to: NUMBERS[provider], message: 'Your code is 1234', ...body }, headers }),
     async message(sent) {
       const { body } = await ana('GET', `/messages/${String(sent.body?.['id'])}`);
       return body ?? {};

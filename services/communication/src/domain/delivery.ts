@@ -1,4 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { backoffMs } from '@rollcall/platform/retry.ts';
 import {
   chooseProvider,
   type NextStep,
@@ -20,8 +21,12 @@ export interface Way {
   /** What a call takes at most. */
   readonly callMs: number;
   availableInMs(): number;
-  /** Whether it is called now. Who gets true calls `send`, or `abandon`. */
-  tryAcquire(): boolean;
+  /**
+   * Waits for its turn, where that is soon.
+   *
+   * @returns 0: it is called now, by who calls `send`, or `abandon`. Else in how many milliseconds to ask again.
+   */
+  acquire(signal: AbortSignal): Promise<number>;
   abandon(): void;
   send(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
   lookUp(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
@@ -50,8 +55,8 @@ export interface DeliveryDeps {
 const LEASE_MARGIN_MS = 15_000;
 /** Until it is looked again whether there is a provider. */
 const NO_WAY_PAUSE_MS = 60_000;
-/** Where another message is the one that tries a provider that failed. */
-const PROBED_PAUSE_MS = 1000;
+/** Where a message could not be prepared. */
+const UNPREPARED_PAUSE_MS = 1000;
 const SHORTEST_WAIT_MS = 50;
 
 /** Does what is due of one message. */
@@ -81,11 +86,19 @@ async function dispatch(deps: DeliveryDeps, due: DueMessage, signal: AbortSignal
     tried: new Set(due.tried),
     random: deps.random,
   });
-  if (choice === 'none-left') return waitMs(NO_WAY_PAUSE_MS);
-  if ('waitMs' in choice) return waitMs(choice.waitMs);
+  if (choice === 'none') return waitMs(NO_WAY_PAUSE_MS);
+  if (choice === 'none-left') return pause(deps, due);
   const way = find(choice.provider);
-  if (way?.tryAcquire() !== true) return waitMs(PROBED_PAUSE_MS);
+  if (way === undefined) return waitMs(NO_WAY_PAUSE_MS);
+  const inMs = await way.acquire(signal);
+  if (inMs > 0) return waitMs(inMs);
   await attempt(deps, { due, way }, signal);
+}
+
+/** The next provider that was to try is no longer there: it goes on as after the last one. */
+function pause({ store, policy, random }: DeliveryDeps, { id, pauses }: DueMessage): Promise<void> {
+  const dueInMs = backoffMs(pauses, { ...policy, random });
+  return store.putOff(id, { state: 'queued', dueInMs, tried: [], pauses: pauses + 1 });
 }
 
 interface Attempting {
@@ -119,7 +132,7 @@ async function prepared<T>(
   } catch (error) {
     way.abandon();
     const end = { number, event: 'failed', reason: 'not prepared' } as const;
-    await persist(() => store.finish(due.id, end, { event: 'postponed', dueInMs: PROBED_PAUSE_MS }));
+    await persist(() => store.finish(due.id, end, { event: 'postponed', dueInMs: UNPREPARED_PAUSE_MS }));
     throw error;
   }
 }

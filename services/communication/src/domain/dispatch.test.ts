@@ -24,8 +24,8 @@ test.each([
   { tried: ['a'], unavailable: {}, choice: { provider: 'b' } },
   { tried: [], unavailable: { a: 500 }, choice: { provider: 'b' } },
   { tried: ['b'], unavailable: { a: 500 }, choice: { provider: 'c' } },
-  { tried: ['b'], unavailable: { a: 500, c: 200 }, choice: { waitMs: 200 } },
-  { tried: ['c'], unavailable: { a: 500, b: 300, c: 1 }, choice: { waitMs: 300 } },
+  { tried: ['b'], unavailable: { a: 500, c: 200 }, choice: { provider: 'c' } },
+  { tried: ['c'], unavailable: { a: 500, b: 300, c: 1 }, choice: { provider: 'b' } },
   { tried: ['a', 'b', 'c'], unavailable: {}, choice: 'none-left' },
 ])('where $tried were tried and $unavailable are away, the choice is $choice', ({ tried, unavailable, choice }) => {
   const away = new Map(Object.entries(unavailable));
@@ -33,8 +33,17 @@ test.each([
   expect(chooseProvider(route, { availableInMs, tried: new Set(tried), random: Math.random })).toEqual(choice);
 });
 
-test('a channel without providers has none left', () => {
-  expect(chooseProvider([], { availableInMs: atOnce, tried: nobody, random: Math.random })).toBe('none-left');
+test('where time goes on between two questions, the first that will be available is chosen', () => {
+  let passed = 0;
+  const availableInMs = (provider: string) => {
+    passed += 1;
+    return (provider === 'a' ? 500 : 800) - passed;
+  };
+  expect(chooseProvider(route, { availableInMs, tried: nobody, random: Math.random })).toEqual({ provider: 'a' });
+});
+
+test('a channel without providers has none', () => {
+  expect(chooseProvider([], { availableInMs: atOnce, tried: nobody, random: Math.random })).toBe('none');
 });
 
 test.each([

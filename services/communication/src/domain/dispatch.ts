@@ -35,17 +35,21 @@ interface Situation {
   readonly random: () => number;
 }
 
-export type Choice = { readonly provider: string } | { readonly waitMs: number } | 'none-left';
+/** `none-left`: each was tried. `none`: there is none. */
+export type Choice = { readonly provider: string } | 'none-left' | 'none';
 
-/** Pure. Which provider is called next. `none-left`: each was tried, or there is none. */
+/** Pure. Which provider is called next: where none is available, the one that will be first. */
 export function chooseProvider(route: readonly RouteEntry[], { availableInMs, tried, random }: Situation): Choice {
+  if (route.length === 0) return 'none';
   const left = route.filter(({ provider }) => !tried.has(provider));
   if (left.length === 0) return 'none-left';
-  const available = left.filter(({ provider }) => availableInMs(provider) <= 0);
-  if (available.length === 0) return { waitMs: Math.min(...left.map(({ provider }) => availableInMs(provider))) };
-  const first = Math.min(...available.map(({ priority }) => priority));
+  // Asked once each: time goes on meanwhile.
+  const waits = left.map(({ provider }) => Math.max(0, availableInMs(provider)));
+  const soonest = Math.min(...waits);
+  const possible = left.filter((_, index) => waits[index] === soonest);
+  const first = Math.min(...possible.map(({ priority }) => priority));
   const [chosen] = pickByWeight(
-    available.filter(({ priority }) => priority === first),
+    possible.filter(({ priority }) => priority === first),
     random(),
   );
   return chosen === undefined ? 'none-left' : { provider: chosen.provider };

@@ -27,8 +27,12 @@ export interface MessageStore {
   list(whose: Whose, filter: MessageFilter, page: ListPage): Promise<NewestPage<Message>>;
   /** @returns whether its state allowed it. */
   cancel(id: string): Promise<boolean>;
-  /** Tries it again for so long. @returns false where its state or its dropped content does not allow it. */
-  restart(id: string, expiresAfterMs: number): Promise<boolean>;
+  /**
+   * Tries it again for so long; a call that is repeated has done so.
+   *
+   * @returns false where its state or its dropped content does not allow it.
+   */
+  restart(id: string, restart: { readonly callId: string; readonly expiresAfterMs: number }): Promise<boolean>;
 }
 
 /** A message of which something is to be done, as far as it decides what. */
@@ -68,6 +72,12 @@ export interface MessageChange {
   readonly lookups?: number;
 }
 
+/** Until when a message waits; `dueInMs` undefined: for a report, or its sender. */
+export interface Waiting extends Pick<MessageChange, 'tried' | 'pauses' | 'lookups'> {
+  readonly state: MessageState;
+  readonly dueInMs: number | undefined;
+}
+
 /** How a call ended. */
 export interface AttemptEnd {
   readonly number: number;
@@ -86,6 +96,6 @@ export interface SendingStore {
   change(id: string, change: MessageChange): Promise<boolean>;
   /** Ends a call, and changes the message where that call still is its last one, or was accepted. */
   finish(id: string, end: AttemptEnd, change: MessageChange): Promise<boolean>;
-  /** Changes nothing but when it is due. */
-  putOff(id: string, wait: { state: MessageState; dueInMs: number | undefined; lookups?: number }): Promise<void>;
+  /** Changes when it is due, and what is counted of its waiting. */
+  putOff(id: string, wait: Waiting): Promise<void>;
 }

@@ -11,7 +11,7 @@ import {
   type SmsRequest,
 } from './acceptance.ts';
 import type { MessageStore } from './message-store.ts';
-import type { Channel, Message, Whose } from './messages.ts';
+import type { Attempt, Channel, Message, Whose } from './messages.ts';
 import type { MessageState } from './states.ts';
 
 /** What is asked for, by channel. */
@@ -66,8 +66,19 @@ export async function readMessage(
   return found(await store.find(id, whose));
 }
 
+/** What is to become of a message. */
+export interface MessageCommand {
+  readonly id: string;
+  readonly whose: Whose;
+  /** The same where the call is repeated. */
+  readonly callId: string;
+}
+
 /** Before it leaves. Again: nothing. @throws ServiceError NOT_FOUND, CONFLICT. */
-export async function cancelMessage(deps: Pick<SendMessagesDeps, 'store'>, id: string, whose: Whose): Promise<Message> {
+export async function cancelMessage(
+  deps: Pick<SendMessagesDeps, 'store'>,
+  { id, whose }: MessageCommand,
+): Promise<Message> {
   const { state } = await readMessage(deps, id, whose);
   if (state !== 'cancelled' && !(await deps.store.cancel(id))) throw await conflict(deps, id, whose);
   return readMessage(deps, id, whose);
@@ -81,11 +92,11 @@ export async function cancelMessage(deps: Pick<SendMessagesDeps, 'store'>, id: s
  */
 export async function retryMessage(
   deps: Pick<SendMessagesDeps, 'store' | 'wake'>,
-  id: string,
-  whose: Whose,
+  { id, whose, callId }: MessageCommand,
 ): Promise<Message> {
   const { channel } = await readMessage(deps, id, whose);
-  if (!(await deps.store.restart(id, EXPIRES_AFTER_MS))) throw await conflict(deps, id, whose);
+  if (!(await deps.store.restart(id, { callId, expiresAfterMs: EXPIRES_AFTER_MS })))
+    throw await conflict(deps, id, whose);
   deps.wake(channel);
   return readMessage(deps, id, whose);
 }
@@ -102,7 +113,7 @@ function found(message: Message | undefined): Message {
 
 const UNDER_WAY: ReadonlySet<MessageState> = new Set(['queued', 'sending']);
 
-/** Whether an attempt is still to be made, or is not over. */
-export function isUnderWay({ state }: Message): boolean {
-  return UNDER_WAY.has(state);
+/** Whether the first attempt is still to be made, or is not over. A later one may be hours away. */
+export function awaitsFirstAttempt({ state }: Message, [first]: readonly Attempt[]): boolean {
+  return UNDER_WAY.has(state) && (first === undefined || first.state === 'begun');
 }

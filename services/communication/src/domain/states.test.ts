@@ -46,7 +46,7 @@ test('the table of messages is this one', () => {
   });
 });
 
-test.each(['queued', 'sending', 'unknown', 'sent'] satisfies MessageState[])(
+test.each(['queued', 'sending', 'unknown', 'failed', 'cancelled', 'suppressed', 'sent'] satisfies MessageState[])(
   'receipts of a message that is %s end in the strongest one, in whatever order and however often they come',
   (state) => {
     const anyReceipts = fc.array(fc.constantFrom(...receipts), { minLength: 1, maxLength: 8 });
@@ -63,12 +63,9 @@ test.each(['queued', 'sending', 'unknown', 'sent'] satisfies MessageState[])(
   },
 );
 
-test.each(['scheduled', 'failed', 'cancelled', 'suppressed'] satisfies MessageState[])(
-  'no receipt changes a message that is %s',
-  (state) => {
-    for (const receipt of receipts) expect(nextMessageState(state, asEvent(receipt))).toBeUndefined();
-  },
-);
+test('no receipt changes a message that is scheduled', () => {
+  for (const receipt of receipts) expect(nextMessageState('scheduled', asEvent(receipt))).toBeUndefined();
+});
 
 test('what a provider took is never sent again, whatever happens', () => {
   fc.assert(
@@ -95,7 +92,7 @@ test('the table of attempts is this one', () => {
   expect(Object.fromEntries(table)).toEqual({
     begun: ['accepted', 'refused', 'failed', 'unknown', 'receipt'],
     accepted: [],
-    refused: [],
+    refused: ['receipt'],
     failed: ['receipt'],
     unknown: ['accepted', 'refused', 'failed', 'receipt'],
   } satisfies Record<AttemptState, AttemptEvent[]>);

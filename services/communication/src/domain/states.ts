@@ -39,8 +39,9 @@ interface Move<State> {
   readonly to: State;
 }
 
-/** A receipt proves that the message was taken, whatever was thought of it before. */
 const TAKEN_OR_NOT_KNOWN: readonly MessageState[] = ['queued', 'sending', 'unknown'];
+/** A receipt proves that the message was taken, whatever was thought of it before: it was tried once. */
+const NOT_PROVEN: readonly MessageState[] = [...TAKEN_OR_NOT_KNOWN, 'failed', 'cancelled', 'suppressed'];
 
 /**
  * The only ways for a message to change its state. Receipts come in any order and more than once:
@@ -67,13 +68,13 @@ export const messageMoves: Readonly<Record<MessageEvent, Move<MessageState>>> = 
   suppressed: { from: ['scheduled', 'queued'], to: 'suppressed' },
   /** By its sender, who knows that an unknown one may arrive twice. */
   restarted: { from: ['failed', 'unknown'], to: 'queued' },
-  'receipt-sent': { from: TAKEN_OR_NOT_KNOWN, to: 'sent' },
-  'receipt-delivered': { from: [...TAKEN_OR_NOT_KNOWN, 'sent'], to: 'delivered' },
-  'receipt-opened': { from: [...TAKEN_OR_NOT_KNOWN, 'sent', 'delivered'], to: 'opened' },
+  'receipt-sent': { from: NOT_PROVEN, to: 'sent' },
+  'receipt-delivered': { from: [...NOT_PROVEN, 'sent'], to: 'delivered' },
+  'receipt-opened': { from: [...NOT_PROVEN, 'sent', 'delivered'], to: 'opened' },
   /** Mail systems may return what they had taken; carriers report a phone that they never reached. */
-  'receipt-bounced': { from: [...TAKEN_OR_NOT_KNOWN, 'sent', 'delivered', 'opened'], to: 'bounced' },
+  'receipt-bounced': { from: [...NOT_PROVEN, 'sent', 'delivered', 'opened'], to: 'bounced' },
   'receipt-complained': {
-    from: [...TAKEN_OR_NOT_KNOWN, 'sent', 'delivered', 'opened', 'bounced'],
+    from: [...NOT_PROVEN, 'sent', 'delivered', 'opened', 'bounced'],
     to: 'complained',
   },
 };
@@ -112,7 +113,7 @@ export const attemptMoves: Readonly<Record<AttemptEvent, Move<AttemptState>>> = 
   refused: { from: ['begun', 'unknown'], to: 'refused' },
   failed: { from: ['begun', 'unknown'], to: 'failed' },
   unknown: { from: ['begun'], to: 'unknown' },
-  receipt: { from: ['begun', 'unknown', 'failed'], to: 'accepted' },
+  receipt: { from: ['begun', 'unknown', 'failed', 'refused'], to: 'accepted' },
 };
 
 /** @returns the state after the event; undefined: it changes nothing. */

@@ -8,7 +8,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { jwtVerify } from 'jose';
@@ -184,6 +184,52 @@ test('a connection that ends under a message leaves it unknown, and the next mes
   answering(200, {});
   expect(await provider.send(push, signal)).toMatchObject({ outcome: 'accepted' });
   expect(sessions).toHaveLength(2);
+});
+
+test('after a server has said that it goes away, the next message has another connection', async () => {
+  const provider = apns();
+  expect(await provider.send(push, signal)).toMatchObject({ outcome: 'accepted' });
+  const [session] = sessions;
+  session?.goaway(constants.NGHTTP2_NO_ERROR);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(await provider.send(push, signal)).toMatchObject({ outcome: 'accepted' });
+  expect(sessions).toHaveLength(2);
+});
+
+test('after a connection was reset between two messages, the next one has another', async () => {
+  const provider = apns();
+  expect(await provider.send(push, signal)).toMatchObject({ outcome: 'accepted' });
+  const [session] = sessions;
+  (session?.socket as Socket | undefined)?.resetAndDestroy();
+  session?.destroy();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(await provider.send(push, signal)).toMatchObject({ outcome: 'accepted' });
+  expect(sessions).toHaveLength(2);
+});
+
+test('a connection whose other end is silent takes no further message', { timeout: 15_000 }, async () => {
+  const ways: Socket[] = [];
+  const port = Number(baseUrl.port);
+  const mutes = new Set<Socket>();
+  const way = createTcpServer((socket) => {
+    const on = connect(port, '127.0.0.1');
+    ways.push(socket, on);
+    for (const each of [socket, on]) each.on('error', () => undefined);
+    socket.on('data', (bytes) => void (mutes.has(socket) || on.write(bytes)));
+    on.on('data', (bytes) => void (mutes.has(socket) || socket.write(bytes)));
+  });
+  way.listen(0, '127.0.0.1');
+  await once(way, 'listening');
+  baseUrl = new URL(`http://127.0.0.1:${(way.address() as AddressInfo).port}`);
+  let nowMs = 0;
+  const provider = apns({ now: () => new Date(nowMs), monotonicMs: () => nowMs });
+  expect(await provider.send(push, signal)).toMatchObject({ outcome: 'accepted' });
+  for (const socket of ways) mutes.add(socket);
+  nowMs += 60_000;
+  expect(await provider.send(push, signal)).toMatchObject({ outcome: 'accepted' });
+  expect(sessions).toHaveLength(2);
+  for (const socket of ways) socket.destroy();
+  way.close();
 });
 
 test('a stream that was refused was not looked at', async () => {

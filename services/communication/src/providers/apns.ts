@@ -30,7 +30,7 @@ const MOST_BYTES = 4096;
 /** Push messages to Apple's devices by APNs, over one connection. It has no idempotency key. */
 export function createApns(settings: ApnsSettings, { clock }: Deps): MessageProvider<OutgoingPush> {
   const { baseUrl, topic, ttlSeconds, timeoutMs } = settings;
-  const client = createHttp2Client(baseUrl);
+  const client = createHttp2Client(baseUrl, clock);
   const tokens = createProviderTokens(settings, clock);
   return {
     name: 'apns',

@@ -27,11 +27,7 @@ interface Deps {
 /** Firebase asks to wait so long where an answer of 429 does not say. */
 const QUOTA_PAUSE_MS = 60_000;
 
-/**
- * Push messages by FCM's HTTP v1 API. It has no idempotency key.
- *
- * @throws from `send` when the key of the service account is none.
- */
+/** Push messages by FCM's HTTP v1 API. It has no idempotency key. */
 export function createFcm(
   { projectId, account, baseUrl, timeoutMs }: FcmSettings,
   { dispatcher, clock }: Deps,

@@ -1,6 +1,7 @@
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { MockAgent } from 'undici';
 import { expect, test } from 'vitest';
+import webPush from 'web-push';
 import type { SendOutcome } from '../domain/ports.ts';
 import { createOutlets, signalOf } from './outlets.ts';
 import { parseProviders } from './providers-file.ts';
@@ -19,7 +20,7 @@ function outletsOf(file: unknown) {
 
 const smtp = { kind: 'smtp', host: '127.0.0.1', port: 1, tls: 'none', bounceDomain: 'shop.example' };
 const bulksms = { kind: 'bulksms', user: 'id', password: 'secret', notificationToken: 'token-of-notifications' };
-const vapid = { subject: 'mailto:a@b.example', publicKey: 'x', privateKey: 'y' };
+const vapid = { subject: 'mailto:a@b.example', ...webPush.generateVAPIDKeys() };
 const names = (route: readonly { readonly provider: string }[]) => route.map(({ provider }) => provider);
 const metadata = {};
 
@@ -72,11 +73,18 @@ test('an SMS goes by the order of its country, a push message by the service of 
 test('a provider is called no more often than its rate', async () => {
   const outlets = outletsOf({ sms: { providers: [{ ...bulksms, name: 'slow', ratePerSecond: 4 }] } });
   const slow = outlets.find('slow');
-  expect(slow?.tryAcquire()).toBe(true);
-  expect(slow?.tryAcquire()).toBe(false);
+  const { signal } = new AbortController();
+  expect(await slow?.acquire(signal)).toBe(0);
   expect(slow?.availableInMs()).toBe(250);
-  nowMs += 250;
-  expect(slow?.tryAcquire()).toBe(true);
+  // Those whose turn is soon wait for it; the others get a place each in a line.
+  const soon = Array.from({ length: 4 }, () => slow?.acquire(signal));
+  expect(slow?.availableInMs()).toBe(1250);
+  const later = await Promise.all(Array.from({ length: 3 }, () => slow?.acquire(signal)));
+  expect(later).toEqual([1250, 1500, 1750]);
+  expect(await Promise.all(soon)).toEqual([0, 0, 0, 0]);
+  nowMs += 1250;
+  expect(await slow?.acquire(signal)).toBe(0);
+  expect(slow?.availableInMs()).toBe(250);
   await outlets.close();
 });
 

@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Breaker, createBreaker } from '@rollcall/platform/outbound/breaker.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
 import type { Ways } from '../domain/acceptance.ts';
 import { type Way } from '../domain/delivery.ts';
 import { type RouteEntry, routeFor } from '../domain/dispatch.ts';
@@ -160,22 +161,52 @@ export function signalOf(outcome: SendOutcome): 'good' | 'bad' | 'none' {
   }
 }
 
+/** A message that has to wait longer for its turn waits in the database. */
+const LONGEST_TURN_MS = 1000;
+/** Where another message is the one that tries a provider that failed. */
+const PROBED_PAUSE_MS = 1000;
+
+/**
+ * Turns of a provider that has a rate. Who is told to come back later has a place in a line, so that
+ * each asks about once: else everybody who waits would ask for every turn.
+ */
+function createTurns(clock: Clock, everyMs: number) {
+  let nextMs = Number.NEGATIVE_INFINITY;
+  let lineEndsMs = Number.NEGATIVE_INFINITY;
+  return {
+    inMs: () => Math.max(0, nextMs - clock.monotonicMs()),
+    /** @returns when it is one's turn, which is then taken; or where one has to come back, when. */
+    take(): { readonly turnInMs: number } | { readonly backInMs: number } {
+      const nowMs = clock.monotonicMs();
+      const turnMs = Math.max(nowMs, nextMs);
+      if (turnMs - nowMs <= LONGEST_TURN_MS) {
+        nextMs = turnMs + everyMs;
+        return { turnInMs: turnMs - nowMs };
+      }
+      lineEndsMs = Math.max(lineEndsMs, turnMs) + everyMs;
+      return { backInMs: lineEndsMs - everyMs - nowMs };
+    },
+  };
+}
+
 /** The breaker of a provider, its rate, and the pauses that it asked for. */
 function createGate(clock: Clock, breaker: Breaker, ratePerSecond: number | undefined) {
   let pausedUntilMs = Number.NEGATIVE_INFINITY;
-  let nextCallMs = Number.NEGATIVE_INFINITY;
+  const turns = createTurns(clock, ratePerSecond === undefined ? 0 : 1000 / ratePerSecond);
   const pausedForMs = () => Math.max(0, pausedUntilMs - clock.monotonicMs());
-
-  function availableInMs(): number {
-    return Math.max(breaker.retryAfterMs(), pausedForMs(), nextCallMs - clock.monotonicMs(), 0);
-  }
+  const sparedForMs = () => Math.max(breaker.retryAfterMs(), pausedForMs());
 
   return {
-    availableInMs,
-    tryAcquire(): boolean {
-      if (availableInMs() > 0 || !breaker.tryAcquire()) return false;
-      if (ratePerSecond !== undefined) nextCallMs = clock.monotonicMs() + 1000 / ratePerSecond;
-      return true;
+    availableInMs: () => Math.max(sparedForMs(), turns.inMs()),
+    async acquire(signal: AbortSignal): Promise<number> {
+      if (sparedForMs() > 0) return sparedForMs();
+      const turn = turns.take();
+      if ('backInMs' in turn) return turn.backInMs;
+      if (turn.turnInMs > 0) await sleep(turn.turnInMs, signal);
+      if (signal.aborted) return PROBED_PAUSE_MS;
+      // Others may have found out meanwhile that it fails.
+      if (sparedForMs() > 0) return sparedForMs();
+      return breaker.tryAcquire() ? 0 : PROBED_PAUSE_MS;
     },
     abandon: () => breaker.abandoned(),
     report(outcome: SendOutcome): void {

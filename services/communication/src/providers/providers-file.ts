@@ -9,6 +9,7 @@ import { Value } from 'typebox/value';
 import { parse } from 'yaml';
 import type { Channel } from '../domain/messages.ts';
 import type { Mailbox } from '../domain/ports.ts';
+import { keyFaults } from './provider-keys.ts';
 import { kindsOf, type ProviderKind, type ProviderSettings, providerSchemas } from './provider-settings.ts';
 
 /** The providers of one replica, by channel. */
@@ -87,7 +88,11 @@ export function parseProviders(text: string, rules: ProvidersFileRules): Provide
   const sms = settingsOf('sms', given.sms?.providers, faults);
   const push = settingsOf('push', given.push?.providers, faults);
   const all = [...email, ...sms, ...push];
-  faults.push(...twice(all), ...all.flatMap((entry) => urlFaults(entry, rules)), ...countryFaults(given, sms));
+  faults.push(
+    ...twice(all),
+    ...all.flatMap((entry) => [...urlFaults(entry, rules), ...keyFaults(entry)].map((fault) => named(entry, fault))),
+    ...countryFaults(given, sms),
+  );
   const from = fromOf(given, faults);
   if (faults.length > 0) throw notValid(faults);
   const { region = DEFAULT_REGION, byCountry = {} } = given.sms ?? {};
@@ -148,11 +153,15 @@ function twice(all: readonly ProviderSettings[]): readonly string[] {
   return [...new Set(repeated)].map((each) => `two providers have the name ${each}`);
 }
 
+function named(entry: ProviderSettings, fault: string): string {
+  return `the provider ${entry.name}: ${fault}`;
+}
+
 function urlFaults(entry: ProviderSettings, { addresses }: ProvidersFileRules): readonly string[] {
   const urls = [...('baseUrl' in entry ? [entry.baseUrl] : []), ...('tokenUri' in entry ? [entry.tokenUri] : [])];
   return urls.flatMap((each) => {
     const fault = urlFault(each, addresses);
-    return fault === undefined ? [] : [`the provider ${entry.name}: ${fault}`];
+    return fault === undefined ? [] : [fault];
   });
 }
 

@@ -1,5 +1,7 @@
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { MockAgent } from 'undici';
 import { expect, test } from 'vitest';
-import { signTwilio } from './twilio.ts';
+import { createTwilio, signTwilio } from './twilio.ts';
 
 test('a notification is signed as the vector of the official libraries says', () => {
   // Made with twilio 6.2.0 (npm) and twilio 9.13.0 (PyPI), which agree.
@@ -16,4 +18,27 @@ test('a notification is signed as the vector of the official libraries says', ()
   });
   const url = 'https://comms.example.co.za/hooks/twilio/status?tenant=a';
   expect(signTwilio(url, form, '12345')).toBe('lKKAwCxJQ4BQ28+cEDXLnOiUzeg=');
+});
+
+test.each([
+  { sender: `MG${'0a'.repeat(16)}`, field: 'MessagingServiceSid' },
+  { sender: 'MGM Foods', field: 'From' },
+  { sender: `MG${'0a'.repeat(16)}1`, field: 'From' },
+  { sender: '+27600000001', field: 'From' },
+])('$sender is the $field', async ({ sender, field }) => {
+  const dispatcher = new MockAgent();
+  let form = new URLSearchParams();
+  dispatcher
+    .get('https://twilio.example')
+    .intercept({ path: () => true, method: 'POST' })
+    .reply(201, ({ body }) => {
+      form = new URLSearchParams(String(body));
+      return { sid: 'SM1' };
+    });
+  const baseUrl = new URL('https://twilio.example');
+  const settings = { accountSid: `AC${'0'.repeat(32)}`, authToken: 'a', sender, baseUrl, timeoutMs: 1000 };
+  const twilio = createTwilio(settings, { dispatcher, clock: systemClock });
+  const sms = { channel: 'sms', id: 'a', deduplicationId: 1, to: '+27821234567', text: 'x' } as const;
+  expect(await twilio.send(sms, new AbortController().signal)).toMatchObject({ outcome: 'accepted' });
+  expect(Object.fromEntries(form)).toEqual({ To: sms.to, Body: 'x', [field]: sender });
 });

@@ -53,6 +53,8 @@ const REFUSALS: Readonly<Record<number, RefusalCause>> = {
   21659: 'sender',
   30002: 'credentials',
 };
+/** A sid; senders of letters may begin so, too. https://www.twilio.com/docs/glossary/what-is-a-sid */
+const MESSAGING_SERVICE = /^MG[0-9a-f]{32}$/i;
 /** The recipient answered STOP. */
 const OPTED_OUT = 21610;
 
@@ -79,7 +81,7 @@ export function createTwilio(
     channel: 'sms',
     async send({ id, to, text }, signal) {
       const form = new URLSearchParams({ To: to, Body: text });
-      form.set(sender.startsWith('MG') ? 'MessagingServiceSid' : 'From', sender);
+      form.set(MESSAGING_SERVICE.test(sender) ? 'MessagingServiceSid' : 'From', sender);
       if (statusCallbackUrl !== undefined) form.set('StatusCallback', withMessage(statusCallbackUrl, id));
       const answer = await callProvider(
         dispatcher,

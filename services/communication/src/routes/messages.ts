@@ -8,7 +8,13 @@ import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Message, Whose } from '../domain/messages.ts';
-import { cancelMessage, readMessage, retryMessage, type SendMessagesDeps } from '../domain/sending.ts';
+import {
+  cancelMessage,
+  type MessageCommand,
+  readMessage,
+  retryMessage,
+  type SendMessagesDeps,
+} from '../domain/sending.ts';
 import { errorCatalogue } from '../errors.ts';
 import type { OutletHealth } from '../providers/outlets.ts';
 import {
@@ -94,7 +100,7 @@ export function messageRoutes(deps: MessageRoutesDeps): Routes {
 
 interface Command {
   readonly operation: string;
-  readonly effect: (deps: MessageRoutesDeps, id: string, whose: Whose) => Promise<Message>;
+  readonly effect: (deps: MessageRoutesDeps, command: MessageCommand) => Promise<Message>;
 }
 
 function commands(deps: MessageRoutesDeps) {
@@ -106,8 +112,8 @@ function commands(deps: MessageRoutesDeps) {
     const id = idOf(request.params);
     const { subject } = callerOf(request);
     const call = { subject, operation, key: idempotencyKeyOf(request.headers), request: { id } };
-    const once = await deps.idempotency.once(call, async () => {
-      const message = await effect(deps, id, whoseOf(request));
+    const once = await deps.idempotency.once(call, async (callId) => {
+      const message = await effect(deps, { id, whose: whoseOf(request), callId });
       return { status: 200, body: messageRecord(message) };
     });
     await sendOnceAnswer(reply, once);

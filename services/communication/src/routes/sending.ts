@@ -5,7 +5,7 @@ import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { Message } from '../domain/messages.ts';
-import { type ChannelRequest, isUnderWay, readMessage } from '../domain/sending.ts';
+import { awaitsFirstAttempt, type ChannelRequest, readMessage } from '../domain/sending.ts';
 import { errorCatalogue } from '../errors.ts';
 import { MessageRecord, messageRecord } from '../schemas/messages.ts';
 import { emailBody, pushBody, type SendingRules, smsBody } from '../schemas/sending.ts';
@@ -95,9 +95,11 @@ interface Sent {
 async function whenOver(deps: SendingRoutesDeps, { id, subject }: Sent, seconds: number): Promise<Message> {
   const untilMs = deps.clock.monotonicMs() + seconds * 1000;
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(2 * pollMs, LONGEST_POLL_MS)) {
+    // In this order, the message is no older than what is known of its attempt.
+    const attempts = await deps.store.attempts(id);
     const message = await readMessage(deps, id, { subject, isAll: false });
     const leftMs = untilMs - deps.clock.monotonicMs();
-    if (!isUnderWay(message) || leftMs <= 0) return message;
+    if (leftMs <= 0 || !awaitsFirstAttempt(message, attempts)) return message;
     await sleep(Math.min(pollMs, leftMs));
   }
 }

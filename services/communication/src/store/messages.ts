@@ -4,9 +4,10 @@ import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/po
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import type { MessageStore } from '../domain/message-store.ts';
 import type { Attempt, NewMessage } from '../domain/messages.ts';
+import { foldedRecipient } from '../domain/recipients.ts';
 import { messageMoves } from '../domain/states.ts';
 import { changeMessage, recordState } from './message-changes.ts';
-import { createMessageRows, foldedRecipient, MESSAGE_COLUMNS, type MessageRow } from './message-rows.ts';
+import { createMessageRows, MESSAGE_COLUMNS, type MessageRow } from './message-rows.ts';
 
 export interface MessageTableDeps {
   /** Throws while the schema is not there yet. */
@@ -75,18 +76,24 @@ export function createMessageTable(deps: MessageTableDeps): MessageStore {
       return { rows: found.map((row) => rows.messageOf(row)), ...rest };
     },
     cancel: (id) => inTransaction(pool(), (client) => changeMessage(client, recordEvents, { id, event: 'cancelled' })),
-    restart: (id, expiresAfterMs) =>
+    restart: (id, { callId, expiresAfterMs }) =>
       inTransaction(pool(), async (client) => {
         const { rowCount } = await client.query(
-          `UPDATE messages SET expires_at = now() + make_interval(secs => $2::double precision / 1000)
-           WHERE id = $1 AND content IS NOT NULL AND state = ANY($3)`,
-          [id, expiresAfterMs, messageMoves.restarted.from],
+          `UPDATE messages SET expires_at = now() + make_interval(secs => $2::double precision / 1000),
+             restarts = restarts || $4::uuid
+           WHERE id = $1 AND content IS NOT NULL AND state = ANY($3) AND NOT $4 = ANY(restarts)`,
+          [id, expiresAfterMs, messageMoves.restarted.from, callId],
         );
-        if (rowCount === 0) return false;
+        if (rowCount === 0) return wasRestartedBy(client, id, callId);
         const anew = { tried: [], pauses: 0, lookups: 0 };
         return changeMessage(client, recordEvents, { id, event: 'restarted', dueInMs: 0, ...anew });
       }),
   };
+}
+
+async function wasRestartedBy(client: PoolClient, id: string, callId: string): Promise<boolean> {
+  const { rowCount } = await client.query('SELECT FROM messages WHERE id = $1 AND $2 = ANY(restarts)', [id, callId]);
+  return rowCount !== 0;
 }
 
 function insertsRow({ vault, recipients }: MessageTableDeps) {

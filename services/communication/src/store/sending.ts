@@ -104,12 +104,12 @@ export function createSendingTable({ pool, vault, recordEvents }: SendingTableDe
         const guard = change.event === 'accepted' ? {} : { attempt: number };
         return changeMessage(client, recordEvents, { id, ...change, ...guard });
       }),
-    async putOff(id, { state, dueInMs, lookups }) {
+    async putOff(id, { state, dueInMs, tried, pauses, lookups }) {
       await pool().query(
         `UPDATE messages SET due_at = now() + make_interval(secs => $3::double precision / 1000),
-           lookups = coalesce($4, lookups)
+           tried = coalesce($4, tried), pauses = coalesce($5, pauses), lookups = coalesce($6, lookups)
          WHERE id = $1 AND state = $2`,
-        [id, state, dueInMs, lookups],
+        [id, state, dueInMs, tried, pauses, lookups],
       );
     },
   };

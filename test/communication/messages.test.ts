@@ -167,14 +167,15 @@ test('HTML that cannot be made a text in time is refused soon, and is taken with
   expect((await ana('POST', '/emails', { body: { ...mail, html, sendAt } })).status).toBe(202);
 });
 
+const attached = (bytes: number) => [
+  { filename: 'a.bin', contentType: 'application/octet-stream', content: Buffer.alloc(bytes, 7).toString('base64') },
+];
+
 test('attachments of 10 MiB are sent, and one byte more is refused', async () => {
   const most = 10 * 1024 * 1024;
-  const of = (bytes: number) => [
-    { filename: 'a.bin', contentType: 'application/octet-stream', content: Buffer.alloc(bytes, 7).toString('base64') },
-  ];
-  const accepted = await ana('POST', '/emails', { body: { ...mail, attachments: of(most) }, headers: waiting });
+  const accepted = await ana('POST', '/emails', { body: { ...mail, attachments: attached(most) }, headers: waiting });
   expect(accepted.body).toMatchObject({ status: 'sent' });
-  const refused = await ana('POST', '/emails', { body: { ...mail, attachments: of(most + 1) } });
+  const refused = await ana('POST', '/emails', { body: { ...mail, attachments: attached(most + 1) } });
   expect([refused.status, faultPaths(refused)]).toEqual([400, ['body/attachments']]);
 });
 

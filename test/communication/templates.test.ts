@@ -236,8 +236,9 @@ test('languages fall back by their subtags, and unicode stays as it is', async (
   ]);
 });
 
+const preview = () => busy('POST', '/templates/welcome/preview', { body: {} });
+
 test('previews are counted, and refused beyond their limit', async () => {
-  const preview = () => busy('POST', '/templates/welcome/preview', { body: {} });
   const first = await preview();
   expect(first.headers.get('ratelimit')).toContain('preview');
   await Promise.all(Array.from({ length: 119 }, preview));

@@ -73,7 +73,7 @@ export interface MessageChange {
 }
 
 /** Until when a message waits; `dueInMs` undefined: for a report, or its sender. */
-export interface Waiting extends Pick<MessageChange, 'tried' | 'pauses' | 'lookups'> {
+interface Waiting extends Pick<MessageChange, 'tried' | 'pauses' | 'lookups'> {
   readonly state: MessageState;
   readonly dueInMs: number | undefined;
 }

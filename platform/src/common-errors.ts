@@ -30,17 +30,22 @@ export function commonError(
   return new ServiceError(code, commonErrors[code], options);
 }
 
-/**
- * What routes refuse by themselves, for the OpenAPI document.
- *
- * @param isKeyed whether it takes an Idempotency-Key.
- */
-export function commonRefusals(needsCaller: boolean, isKeyed: boolean): readonly ErrorKind[] {
+interface Refusing {
+  readonly needsCaller: boolean;
+  /** Whether its path has a parameter. */
+  readonly isOfOne: boolean;
+  /** Whether it takes an Idempotency-Key. */
+  readonly isKeyed: boolean;
+}
+
+/** What routes refuse by themselves, for the OpenAPI document. */
+export function commonRefusals({ needsCaller, isOfOne, isKeyed }: Refusing): readonly ErrorKind[] {
   const { INVALID_REQUEST, UNAUTHENTICATED, FORBIDDEN, NOT_FOUND, UNAVAILABLE, ...keyed } = commonErrors;
   return [
     INVALID_REQUEST,
     UNAVAILABLE,
-    ...(needsCaller ? [UNAUTHENTICATED, FORBIDDEN, NOT_FOUND] : []),
+    ...(needsCaller ? [UNAUTHENTICATED, FORBIDDEN] : []),
+    ...(needsCaller || isOfOne ? [NOT_FOUND] : []),
     ...(isKeyed ? Object.values(keyed) : []),
   ];
 }

@@ -55,6 +55,8 @@ export interface CommunicationService extends AsyncDisposable {
   readonly settings: Readonly<Record<string, string>>;
   /** @param scope those of every operation when absent. */
   callerOf(subject: string, scope?: string): Promise<Caller>;
+  /** By which the gateway says who calls. @param scope those of every operation when absent. */
+  identityOf(subject: string, scope?: string): Promise<string>;
 }
 
 export interface CommunicationOptions {
@@ -96,6 +98,7 @@ export async function startCommunication(options: CommunicationOptions): Promise
       const identity = await issuer.identityOf(subject, scope);
       return (method, path, call = {}) => callAs(`${service.url}/api/v1${path}`, { method, identity, ...call });
     },
+    identityOf: (subject, scope = ALL_SCOPES) => issuer.identityOf(subject, scope),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }

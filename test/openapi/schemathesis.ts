@@ -47,6 +47,13 @@ export async function runSchemathesis(api: string, options: readonly string[]): 
   return { cases: count(/^ *([\d,]+) generated/m), operations: count(/^ *Tested: (\d+)/m), code: await ended, report };
 }
 
+/** How many operations a document has that do not stream. @param api as of {@link runSchemathesis}. */
+export async function operationsOf(api: string): Promise<number> {
+  const { paths } = (await (await fetch(`${api}/openapi.json`)).json()) as { readonly paths: Record<string, object> };
+  return Object.entries(paths).flatMap(([path, item]) => (/\/(watch|events)$/.test(path) ? [] : Object.keys(item)))
+    .length;
+}
+
 let python: Promise<string> | undefined;
 
 /** Tests that run at once wait for one installation. */

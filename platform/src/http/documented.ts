@@ -34,19 +34,27 @@ export const member = {
   ],
 };
 
+interface BodySchema {
+  readonly type?: string;
+  readonly additionalProperties?: boolean | object;
+  readonly anyOf?: readonly BodySchema[];
+}
+
 interface RequestBody {
-  readonly content: {
-    readonly 'application/json': { readonly schema: { readonly anyOf?: readonly { type?: string }[] } };
-  };
+  readonly content: { readonly 'application/json': { readonly schema: BodySchema } };
 }
 
 /** A body that may be null may be left out. */
 function completedBody({ content }: RequestBody): object {
   const { schema } = content['application/json'];
+  const rules = isStrict(schema) ? {} : { propertyNames: memberRules, additionalProperties: ANY_MEMBER };
   return {
     required: schema.anyOf?.some(({ type }) => type === 'null') !== true,
-    content: {
-      'application/json': { schema: { ...schema, propertyNames: memberRules, additionalProperties: ANY_MEMBER } },
-    },
+    content: { 'application/json': { schema: { ...schema, ...rules } } },
   };
+}
+
+/** Whether members that are not named are refused, not ignored. */
+function isStrict({ type, additionalProperties, anyOf = [] }: BodySchema): boolean {
+  return type === 'null' || additionalProperties === false || (anyOf.length > 0 && anyOf.every(isStrict));
 }

@@ -19,6 +19,9 @@ export const pageAnswer = {
   nextCursor: Type.Union([Type.String(), Type.Null()], { description: '`cursor` of the next page; null: none' }),
 } as const;
 
+/** The answer of routes that have nothing to say. */
+export const noContent = { 204: Type.Null({ description: 'It is done' }) } as const;
+
 /** Of routes to one thing. What is no UUID is not found. */
 export const IdParams = Type.Object({ id: Type.String({ description: 'UUID' }) });
 

@@ -83,7 +83,7 @@ export async function buildServiceApp(options: ServiceAppOptions): Promise<App> 
         bearer: "A token of the gateway's, which passes on who calls",
         isOpen,
         mayBeOpen: false,
-        refusals: (route) => [...commonRefusals(!isOpen(route), route.method === 'POST'), ...refusesOf(route)],
+        refusals: (route) => [...commonRefusals(refusingOf(route, isOpen(route))), ...refusesOf(route)],
         refusal: { $ref: '#/components/schemas/Refusal' },
       });
       for (const register of routes) register(api);
@@ -96,6 +96,10 @@ export async function buildServiceApp(options: ServiceAppOptions): Promise<App> 
 
 function isOpen({ config }: RouteOptions): boolean {
   return config?.operation?.scope === undefined;
+}
+
+function refusingOf({ method, url }: RouteOptions, isOpen: boolean) {
+  return { needsCaller: !isOpen, isOfOne: url.includes(':'), isKeyed: method === 'POST' };
 }
 
 function refusesOf({ config }: RouteOptions): readonly ErrorKind[] {

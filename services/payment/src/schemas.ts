@@ -1,9 +1,10 @@
+import { documented } from '@rollcall/platform/http/documented.ts';
 import { type Parsed, parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { type TSchema, Type } from 'typebox';
 import { isTimeZone } from './domain/calendar.ts';
 import { formatTaxRate, parseTaxRate } from './domain/invoices.ts';
-import { isCurrency } from './domain/money.ts';
+import { currencies, isCurrency } from './domain/money.ts';
 
 /** In the body of requests; in minor units. */
 export const LARGEST = 1_000_000_000_000;
@@ -51,7 +52,7 @@ export const Locale = Type.Refine(
 );
 
 export const Currency = Type.Refine(
-  Type.String({ pattern: '^[A-Z]{3}$', description: 'Code of ISO 4217, in capitals' }),
+  Type.String({ description: 'Code of ISO 4217, in capitals', ...documented({ enum: currencies }) }),
   isCurrency,
   () => 'must be a currency of ISO 4217',
 );

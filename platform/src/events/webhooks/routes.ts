@@ -3,7 +3,7 @@ import { callerOf } from '../../http/callers.ts';
 import { idempotencyHeaders } from '../../http/idempotency.ts';
 import { pageOf } from '../../http/lists.ts';
 import type { Area } from '../../http/operations/operation.ts';
-import { answersOnce, found, IdParams, idOf, ownerOf } from '../../http/resources.ts';
+import { answersOnce, found, IdParams, idOf, noContent, ownerOf } from '../../http/resources.ts';
 import type { App } from '../../http/server.ts';
 import { type AllowedAddresses, addressRules, isRefusedAddress } from '../../outbound/address-rules.ts';
 import type { Idempotency } from '../../postgres/idempotency.ts';
@@ -122,10 +122,17 @@ function changeRoutes(app: App, { records, area, types, addresses }: WebhookRout
   );
   app.delete(
     '/webhook-endpoints/:id',
-    { schema: { tags, summary: 'Forget a webhook endpoint, and what was sent to it', params: IdParams } },
+    {
+      schema: {
+        tags,
+        summary: 'Forget a webhook endpoint, and what was sent to it',
+        params: IdParams,
+        response: noContent,
+      },
+    },
     async (request, reply) => {
       found((await records.remove(idOf(request), ownerOf(request, area))) || undefined);
-      return reply.status(204).send();
+      return reply.status(204).send(null);
     },
   );
 }

@@ -1,8 +1,9 @@
 import { type Static, Type } from 'typebox';
+import { documented } from '../../http/documented.ts';
 import { listQuery } from '../../http/lists.ts';
 import { pageAnswer, strict } from '../../http/resources.ts';
 import { outboxStates } from '../../queues/outbox-states.ts';
-import { httpUrlFault, URL_MAX_LENGTH } from '../../service-address.ts';
+import { httpUrlFault, httpUrlRules, URL_MAX_LENGTH } from '../../service-address.ts';
 import { CONTROL } from '../../text-rules.ts';
 import type { WebhookDelivery, WebhookEndpoint } from './webhooks.ts';
 
@@ -11,7 +12,7 @@ const Timestamp = Type.String({ format: 'date-time' });
 const nullable = <Schema extends typeof Timestamp>(schema: Schema) => Type.Union([schema, Type.Null()]);
 
 const Url = Type.Refine(
-  Type.String({ maxLength: URL_MAX_LENGTH, description: 'Where events are posted to' }),
+  Type.String({ maxLength: URL_MAX_LENGTH, description: 'Where events are posted to', ...documented(httpUrlRules) }),
   (url) => httpUrlFault(url) === undefined,
   (url) => httpUrlFault(url) ?? '',
 );

@@ -1,5 +1,5 @@
 import { commonError, invalidRequest } from '@rollcall/platform/common-errors.ts';
-import { strict } from '@rollcall/platform/http/resources.ts';
+import { noContent, strict } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { Type } from 'typebox';
@@ -66,11 +66,19 @@ export function deviceRoutes(devices: DeviceStore): Routes {
     );
     app.delete(
       '/devices/:token',
-      { schema: { tags, summary: 'Forget a device', params: DeviceParams, querystring: OwnerQuery } },
+      {
+        schema: {
+          tags,
+          summary: 'Forget a device',
+          params: DeviceParams,
+          querystring: OwnerQuery,
+          response: noContent,
+        },
+      },
       async (request, reply) => {
         const targets = possibleTargets(request.params.token);
         if (!(await devices.remove(ownerOf(request, 'messages'), targets))) throw commonError('NOT_FOUND');
-        return reply.status(204).send();
+        return reply.status(204).send(null);
       },
     );
   };

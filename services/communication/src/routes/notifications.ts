@@ -1,5 +1,6 @@
 import { commonError, invalidRequest } from '@rollcall/platform/common-errors.ts';
 import { withBytes } from '@rollcall/platform/http/raw-body.ts';
+import { noContent } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
@@ -33,6 +34,7 @@ export function notificationRoutes({ store, read, notificationsUrl, wake }: Noti
             tags: ['providers'],
             summary: 'What a provider reports; its signature or token has to hold',
             params: Params,
+            response: noContent,
           },
         },
         async (request, reply) => {
@@ -45,7 +47,7 @@ export function notificationRoutes({ store, read, notificationsUrl, wake }: Noti
           if (reading === 'forged') throw commonError('UNAUTHENTICATED');
           if (reading === 'unreadable') throw invalidRequest([{ path: 'body', message: 'is no report that is known' }]);
           if ((await store.receive(provider, body, reading.reports)) > 0) wake();
-          return reply.status(204).send();
+          return reply.status(204).send(null);
         },
       );
     });

@@ -1,5 +1,6 @@
 import { commonError, invalidRequest } from '@rollcall/platform/common-errors.ts';
 import { pageOf } from '@rollcall/platform/http/lists.ts';
+import { noContent } from '@rollcall/platform/http/resources.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import {
@@ -89,6 +90,7 @@ function writeRoutes(app: App, suppressions: SuppressionStore): void {
         summary: 'Send to a recipient again, whatever the reason was, or where it was this one',
         params: SuppressionParams,
         querystring: RemoveQuery,
+        response: noContent,
       },
     },
     async (request, reply) => {
@@ -96,7 +98,7 @@ function writeRoutes(app: App, suppressions: SuppressionStore): void {
       const addressee = addresseeOf('path/recipient', request.params.recipient, channel);
       const isRemoved = await suppressions.remove({ ...addressee, subject: ownerOf(request, 'suppressions') }, reason);
       if (!isRemoved) throw commonError('NOT_FOUND');
-      return reply.status(204).send();
+      return reply.status(204).send(null);
     },
   );
 }

@@ -1,6 +1,6 @@
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { pageOf } from '@rollcall/platform/http/lists.ts';
-import { found } from '@rollcall/platform/http/resources.ts';
+import { found, noContent } from '@rollcall/platform/http/resources.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { mailOf, type Templates } from '../domain/templates/catalogue.ts';
@@ -140,12 +140,13 @@ function writeRoutes(app: App, { templates, countCall }: TemplateRoutesDeps): vo
         headers: PreconditionHeaders,
         params: TemplateParams,
         querystring: OwnerQuery,
+        response: noContent,
       },
     },
     async (request, reply) => {
       const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
       await templates.remove(key, (version) => isExpected(request.headers, version));
-      return reply.status(204).send();
+      return reply.status(204).send(null);
     },
   );
 }

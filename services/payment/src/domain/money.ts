@@ -15,6 +15,9 @@ const digitsByCurrency: ReadonlyMap<string, number> = new Map(
     .map(({ code, digits }) => [code, digits]),
 );
 
+/** That one pays with. */
+export const currencies: readonly string[] = [...digitsByCurrency.keys()];
+
 /** Whether this is the code of a currency that one pays with, in capitals (ISO 4217). */
 export function isCurrency(code: string): boolean {
   return digitsByCurrency.has(code);

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { invalidRequest } from '@rollcall/platform/common-errors.ts';
+import { documented } from '@rollcall/platform/http/documented.ts';
 import { ownerOf, strict } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { Type } from 'typebox';
@@ -11,7 +12,11 @@ const DAY_MS = 24 * 3_600_000;
 const MOST_DAYS = 366;
 
 const Day = Type.Refine(
-  Type.String({ pattern: '^[2-9]\\d{3}-\\d{2}-\\d{2}$', description: 'A day in UTC, such as 2026-11-27' }),
+  Type.String({
+    pattern: '^[2-9]\\d{3}-\\d{2}-\\d{2}$',
+    description: 'A day in UTC, such as 2026-11-27',
+    ...documented({ format: 'date' }),
+  }),
   isDay,
   () => 'must be a day that there is',
 );

@@ -13,6 +13,8 @@ export function watchPeaks(subjects: readonly RollcallSubject[]): { stop(): Prom
       for (const [index, size] of sizes.entries()) peaks[index] = Math.max(peaks[index] ?? 0, size);
     } while (await sleep(SAMPLE_MS, stopped.signal));
   })();
+  // Who stops it sees the rejection; where the bench has failed meanwhile, nobody does.
+  sampling.catch(() => undefined);
   return {
     async stop() {
       stopped.abort();

@@ -1,6 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { renderTemplate } from './domain/templates/templates.ts';
-import { loadReadyTemplate, readyTemplates } from './ready-templates.ts';
+import { compiledFileOf, compileReadyTemplate, loadReadyTemplate, readyTemplates } from './ready-templates.ts';
 
 const company = 'Acacia & Söhne';
 const url = 'https://shop.example/a?b=1&c=2';
@@ -25,6 +26,10 @@ const cases = [
 
 test('each ready template is tried', () => {
   expect(cases.map(({ name }) => name)).toEqual(readyTemplates);
+});
+
+test.each(readyTemplates)('%s is kept as its MJML compiles to (npm run generate)', async (name) => {
+  expect(await readFile(compiledFileOf(name), 'utf8')).toBe(await compileReadyTemplate(name));
 });
 
 test.each(cases)(

@@ -4,6 +4,7 @@ import { type Simulator, type SimulatorOptions, startSimulator } from './simulat
 import { addApi } from './stripe/api.ts';
 import { createCalls, errorAnswer } from './stripe/calls.ts';
 import { addPage, addSessions } from './stripe/checkout.ts';
+import { addDisputes } from './stripe/disputes.ts';
 import { API_VERSION } from './stripe/events.ts';
 import type { SessionTerms } from './stripe/sessions.ts';
 import { Store } from './stripe/store.ts';
@@ -46,6 +47,7 @@ export async function startStripe(options: StripeOptions = {}): Promise<Simulato
         addApi(calls);
         addSessions(calls, { store, context, terms });
         addPage(app, { store, context, terms });
+        addDisputes(app, { store, context });
       },
       credentials: (url) => ({ url, secretKey, webhook }),
       state: () => store.render(),

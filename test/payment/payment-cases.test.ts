@@ -169,7 +169,8 @@ describe('notifications', () => {
     expect(resolved.body).toMatchObject({ status: 'succeeded', reason: null });
     expect((await shop.get('/ledger/balances')).status).toBe(200);
     expect(await count('charges', 'payment_id = $1 AND is_booked AND amount = 15050', [made.id])).toBe(1);
-    expect(codeOf(await shop.post(`/payments/${made.id}/resolve`, { outcome: 'paid' }))).toBe('CONFLICT');
+    expect((await shop.post(`/payments/${made.id}/resolve`, { outcome: 'paid' })).body).toEqual(resolved.body);
+    expect(codeOf(await shop.post(`/payments/${made.id}/resolve`, { outcome: 'unpaid' }))).toBe('CONFLICT');
   });
 
   test('that are about nothing known are answered 200, and end in review (case A16)', async () => {

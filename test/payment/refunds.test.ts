@@ -125,6 +125,68 @@ describe('refunds', () => {
   });
 });
 
+describe('a refund in review', () => {
+  test('is over by what a person found out: the money went back', async () => {
+    const { id, refundId } = await refundInReview();
+    const path = `/payments/${id}/refunds/${refundId}/resolve`;
+    const decision = { outcome: 'succeeded', reason: 'It is on the statement of the bank' };
+    const resolved = await shop.post(path, decision);
+    expect(resolved.body).toMatchObject({ status: 'succeeded', failure: null, resolution: decision.reason });
+    expect((await shop.post(path, decision)).body).toEqual(resolved.body);
+    expect(codeOf(await shop.post(path, { ...decision, outcome: 'failed' }))).toBe('CONFLICT');
+    expect((await shop.get(`/payments/${id}`)).body).toMatchObject({
+      status: 'partially_refunded',
+      amountRefunded: 1000,
+    });
+    expect(await count('ledger_entries', `payment_id = $1 AND kind = 'refund'`, [id])).toBe(1);
+    expect(
+      await count('refunds', `id = $1 AND position('statement' in encode(sealed, 'escape')) > 0`, [refundId]),
+    ).toBe(0);
+  });
+
+  test('is over by what a person found out: it did not, and may be asked for again', async () => {
+    const { id, refundId } = await refundInReview();
+    const admin = await payment.callerOf('root', 'payments:read payments:admin refunds:write');
+    const path = `/payments/${id}/refunds/${refundId}/resolve`;
+    const answer = await admin.post(path, { outcome: 'failed', reason: 'Stripe has none' });
+    expect(answer.body).toMatchObject({ status: 'failed', failure: 'outcome_unknown' });
+    expect(await count('payments', 'id = $1 AND reserved = 0 AND refunded = 0', [id])).toBe(1);
+    const { events } = (await shop.get(`/payments/${id}`)).body as { readonly events: readonly unknown[] };
+    expect(events.at(-1)).toMatchObject({ event: 'refund_failed', source: 'caller', actor: 'root' });
+    await payment.stripe.reset();
+  });
+
+  test('is of its payment and its owner, and in no other state', async () => {
+    const { id, refundId } = await refundInReview();
+    const other = await payment.callerOf('other');
+    const { id: another } = await madePayment(shop);
+    const decision = { outcome: 'failed', reason: 'It is another one' };
+    for (const [caller, path] of [
+      [other, `/payments/${id}/refunds/${refundId}/resolve`],
+      [shop, `/payments/${another}/refunds/${refundId}/resolve`],
+      [shop, `/payments/${id}/refunds/x/resolve`],
+    ] as const) {
+      expect(codeOf(await caller.post(path, decision))).toBe('NOT_FOUND');
+    }
+    const faulty = await shop.post(`/payments/${id}/refunds/${refundId}/resolve`, { outcome: 'paid', reason: '' });
+    expect([faulty.status, codeOf(faulty)]).toEqual([400, 'INVALID_REQUEST']);
+  });
+});
+
+test('a refund that the bank works on for days is in no review', async () => {
+  const made = await madePayment(shop, { provider: 'yoco' });
+  await choose(made, 'pay');
+  await untilPayment(shop, made.id, 'succeeded');
+  payment.yoco.addFaults({ kind: 'never' });
+  await shop.post(`/payments/${made.id}/refunds`, { amount: 1000, reason: 'a spoon less' });
+  await database.query('UPDATE refunds SET look_ups = 9, last_look_up_at = now() WHERE payment_id = $1', [made.id]);
+  await letRefundsWait(database, made.id, '100 hours');
+  await delay(1500);
+  expect((await untilRefund(made.id, 'processing')).failure).toBeNull();
+  await letRefundsWait(database, made.id, '700 hours');
+  expect(await untilRefund(made.id, 'needs_review')).toMatchObject({ failure: 'outcome_unknown' });
+});
+
 /** One whose call is answered 500 and was not taken: nobody knows. */
 async function lostRefund(provider: 'payfast' | 'stripe'): Promise<string> {
   const made = await madePayment(shop, { provider });
@@ -134,6 +196,16 @@ async function lostRefund(provider: 'payfast' | 'stripe'): Promise<string> {
   const answer = await shop.post(`/payments/${made.id}/refunds`, { amount: 1000, reason: 'a spoon less' });
   expect([answer.status, answer.body?.['status']]).toEqual([201, 'processing']);
   return made.id;
+}
+
+/** One whose outcome nobody could say for three days. */
+async function refundInReview(): Promise<{ readonly id: string; readonly refundId: string }> {
+  const id = await lostRefund('stripe');
+  payment.stripe.addFaults({ kind: 'status', status: 500, match: 'refunds' });
+  await database.query('UPDATE refunds SET look_ups = 9 WHERE payment_id = $1', [id]);
+  await letRefundsWait(database, id, '73 hours');
+  const { id: refundId } = await untilRefund(id, 'needs_review');
+  return { id, refundId };
 }
 
 async function untilRefund(id: string, status: string) {

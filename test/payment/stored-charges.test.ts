@@ -64,7 +64,13 @@ async function startCharges() {
   const payments = createPaymentTable(table);
   const taking = createTaking({ payments, providers, publicUrl: 'http://127.0.0.1:9', clock: systemClock });
   const refunding = createRefunding({ refunds: createRefundTable(table), payments, providers, clock: systemClock });
-  const settle = createSettling({ payments, refunding, onMethodCancelled: async () => undefined, log });
+  const settle = createSettling({
+    payments,
+    refunding,
+    onMethodCancelled: async () => undefined,
+    clock: systemClock,
+    log,
+  });
   const inbox = createNotificationTable({ pool, vault });
   const receiving = createReceiving({ inbox, providers, settle, log });
   for (const work of [
@@ -160,6 +166,33 @@ test('an ITN that names the payment of the first charge counts for the one that 
     balance: { captured: 14_950n },
   });
   expect(await world.payments.find(id, undefined)).toMatchObject({ balance: { captured: 9900n } });
+});
+
+test('an ITN that names a charge counts for that, and not for another of the method', async () => {
+  const world = await startCharges();
+  const { method } = await world.keepMethod();
+  const [first, second] = [randomUUID(), randomUUID()];
+  world.simulator.addFaults({ kind: 'accept-and-hang', match: 'adhoc', times: 1 });
+  await world.charge(first, method);
+  await world.payments.change(first, () => ({ event: 'unclear', source: 'schedule', reason: 'outcome_unknown' }));
+  world.simulator.addFaults({ kind: 'status', status: 500, match: 'adhoc', times: 1 });
+  await world.charge(second, method);
+  expect(await world.payments.match('payfast', { paymentId: first, chargeRef: 'x', token: method.token })).toBe(first);
+  await world.takeNotifications();
+  await until(async () => (await world.payments.find(first, undefined))?.chargeRef !== undefined);
+  expect(await world.payments.find(second, undefined)).toMatchObject({ state: 'processing', chargeRef: undefined });
+});
+
+test('a charge that is repeated by other terms is the one that was made', async () => {
+  const world = await startCharges();
+  const { method } = await world.keepMethod();
+  const id = randomUUID();
+  world.simulator.addFaults({ kind: 'status', status: 429, match: 'adhoc', times: 1 });
+  expect(await world.charge(id, method)).toMatchObject({ outcome: 'not_tried' });
+  const again = await world.charge(id, { token: randomUUID() }, 12_300n);
+  expect(again).toMatchObject({ outcome: 'succeeded', payment: { balance: { captured: 9900n } } });
+  const sent = world.simulator.requests().filter(({ target }) => target.includes('/adhoc'));
+  expect(sent.map(({ body }) => /(?:^|&)amount=(\d+)/.exec(body)?.[1])).toEqual(['9900', '9900']);
 });
 
 test('an ITN of a charge that was not made here is kept for review, and moves nothing (case A16)', async () => {

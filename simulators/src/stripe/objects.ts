@@ -81,6 +81,16 @@ export interface Refund extends Base<'refund'> {
   readonly metadata: Metadata;
 }
 
+export interface Dispute extends Base<'dispute'> {
+  readonly amount: number;
+  readonly currency: string;
+  readonly charge: string;
+  readonly payment_intent: string;
+  readonly reason: 'general';
+  readonly status: 'needs_response' | 'won' | 'lost';
+  readonly metadata: Metadata;
+}
+
 interface BalanceTransaction extends Base<'balance_transaction'> {
   readonly type: 'charge' | 'refund';
   readonly amount: number;
@@ -194,6 +204,7 @@ export type StripeObject =
   | PaymentIntent
   | Charge
   | Refund
+  | Dispute
   | BalanceTransaction
   | SetupIntent
   | CheckoutSession

@@ -66,7 +66,7 @@ export function createPaymentWorld(charged: (payment: PaymentRow, outcome: 'succ
 
   function report(payment: PaymentRow, event: PaymentEvent): void {
     const captured = { ...payment.balance, captured: event === 'captured' ? payment.amount : payment.balance.captured };
-    const { transition } = movePayment({ state: payment.state, balance: captured }, event, 'review');
+    const { transition } = movePayment({ state: payment.state, balance: captured, isDisputed: false }, event, 'review');
     if (transition.kind !== 'moved') return;
     payment.state = transition.to;
     payment.balance = captured;

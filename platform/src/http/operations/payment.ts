@@ -34,7 +34,11 @@ export const paymentOperations: readonly Operation[] = [
     graphql: ['Query.payment', 'Payment'],
     webSocket: ['payments'],
   },
-  { name: 'Give money back', scope: 'refunds:write', rest: ['POST /payments/:id/refunds'] },
+  {
+    name: 'Give money back',
+    scope: 'refunds:write',
+    rest: ['POST /payments/:id/refunds', 'POST /payments/:id/refunds/:refundId/resolve'],
+  },
   {
     name: 'Write customers, plans, subscriptions and invoices',
     scope: 'billing:write',

@@ -45,6 +45,7 @@ const wholly: PaymentBalance = { ...paid, refunded: 100n };
 
 interface Step {
   readonly balance?: PaymentBalance;
+  readonly isDisputed?: boolean;
   readonly lateCapture?: LateCapture;
 }
 
@@ -52,9 +53,9 @@ interface Step {
 function after(
   state: PaymentState,
   event: PaymentEvent,
-  { balance = paid, lateCapture = 'review' }: Step = {},
+  { balance = paid, isDisputed = false, lateCapture = 'review' }: Step = {},
 ): string {
-  const { transition } = movePayment({ state, balance }, event, lateCapture);
+  const { transition } = movePayment({ state, balance, isDisputed }, event, lateCapture);
   return transition.kind === 'moved' ? transition.to : transition.kind;
 }
 
@@ -62,7 +63,11 @@ function run(events: readonly PaymentEvent[], from: PaymentState = 'pending'): r
   const passed: PaymentState[] = [from];
   let state = from;
   for (const event of events) {
-    const { transition } = movePayment({ state, balance: paid }, event, 'review');
+    const { transition } = movePayment(
+      { state, balance: paid, isDisputed: event === 'dispute_opened' },
+      event,
+      'review',
+    );
     if (transition.kind !== 'moved') continue;
     state = transition.to;
     passed.push(state);
@@ -86,13 +91,11 @@ test.each<[PaymentState, PaymentEvent, string]>([
   ['succeeded', 'dispute_opened', 'disputed'],
   ['succeeded', 'unclear', 'needs_review'],
   ['disputed', 'dispute_won', 'succeeded'],
-  ['disputed', 'dispute_lost', 'refunded'],
   ['cancelled', 'cancel', 'stays'],
   ['failed', 'cancel', 'refused'],
   ['needs_review', 'captured', 'stays'],
   ['needs_review', 'resolved_paid', 'succeeded'],
   ['needs_review', 'resolved_unpaid', 'failed'],
-  ['needs_review', 'resolved_refunded', 'refunded'],
 ])('%s becomes by %s: %s', (state, event, expected) => {
   expect(after(state, event)).toBe(expected);
 });
@@ -103,6 +106,15 @@ test('a refund makes it partially refunded, then refunded, as the balance says',
   expect(after('partially_refunded', 'refunded', { balance: wholly })).toBe('refunded');
 });
 
+test('a dispute that is lost takes what the balance says, and another one goes on', () => {
+  expect(after('disputed', 'dispute_lost', { balance: wholly })).toBe('refunded');
+  expect(after('disputed', 'dispute_lost', { balance: partly })).toBe('partially_refunded');
+  expect(after('disputed', 'dispute_lost', { balance: partly, isDisputed: true })).toBe('stays');
+  expect(after('needs_review', 'resolved_paid', { isDisputed: true })).toBe('disputed');
+  expect(after('needs_review', 'resolved_refunded', { balance: wholly })).toBe('refunded');
+  expect(after('needs_review', 'resolved_refunded', { balance: partly })).toBe('partially_refunded');
+});
+
 test('a dispute that is won after a partial refund leaves it partially refunded', () => {
   expect(after('disputed', 'dispute_won', { balance: partly })).toBe('partially_refunded');
 });
@@ -111,14 +123,14 @@ describe('money that comes for a payment that was given up', () => {
   const givenUp: readonly PaymentState[] = ['failed', 'expired', 'cancelled'];
 
   test.each(givenUp)('is sent back, where it had %s and so it is configured', (state) => {
-    expect(movePayment({ state, balance: paid }, 'captured', 'refund')).toEqual({
+    expect(movePayment({ state, balance: paid, isDisputed: false }, 'captured', 'refund')).toEqual({
       transition: { kind: 'moved', to: 'succeeded' },
       refundAll: true,
     });
   });
 
   test.each(givenUp)('goes to review, where it had %s and so it is configured', (state) => {
-    expect(movePayment({ state, balance: paid }, 'captured', 'review')).toEqual({
+    expect(movePayment({ state, balance: paid, isDisputed: false }, 'captured', 'review')).toEqual({
       transition: { kind: 'moved', to: 'needs_review' },
       refundAll: false,
     });

@@ -42,8 +42,11 @@ export type PaymentEvent =
   | 'resolved_unpaid'
   | 'resolved_refunded';
 
-/** `by_balance` is succeeded, partially_refunded or refunded, as the balance of the payment says. */
-type Target = PaymentState | 'by_balance' | 'late_capture' | 'stays' | 'refused';
+/**
+ * `by_balance` is succeeded, partially_refunded, refunded or disputed, as the payment's money says;
+ * `given_back` is one of those without succeeded.
+ */
+type Target = PaymentState | 'by_balance' | 'given_back' | 'late_capture' | 'stays' | 'refused';
 type Row = Readonly<Record<PaymentEvent, Target>>;
 
 const noDecision = {
@@ -81,8 +84,8 @@ const paid: Row = {
   refunded: 'by_balance',
   dispute_opened: 'disputed',
   // Its opening comes later, or never did.
-  dispute_won: 'stays',
-  dispute_lost: 'refunded',
+  dispute_won: 'by_balance',
+  dispute_lost: 'by_balance',
   unclear: 'needs_review',
 };
 
@@ -101,8 +104,8 @@ const table: Readonly<Record<PaymentState, Row>> = {
   processing: { ...open, submitted: 'stays' },
   succeeded: paid,
   partially_refunded: paid,
-  refunded: { ...paid, dispute_lost: 'stays' },
-  disputed: { ...paid, refunded: 'stays', dispute_opened: 'stays', dispute_won: 'by_balance' },
+  refunded: paid,
+  disputed: paid,
   failed: unpaid,
   expired: unpaid,
   cancelled: { ...unpaid, cancel: 'stays' },
@@ -121,7 +124,7 @@ const table: Readonly<Record<PaymentState, Row>> = {
     unclear: 'stays',
     resolved_paid: 'by_balance',
     resolved_unpaid: 'failed',
-    resolved_refunded: 'refunded',
+    resolved_refunded: 'given_back',
   },
 };
 
@@ -138,6 +141,8 @@ interface Payment {
   readonly state: PaymentState;
   /** After the event: with what it captured or refunded. */
   readonly balance: PaymentBalance;
+  /** Whether a dispute of it is open after the event. */
+  readonly isDisputed: boolean;
 }
 
 /** What an event makes of a payment (SERVICES, section 4, States). It is the only way to change one. */
@@ -147,7 +152,7 @@ export function movePayment(payment: Payment, event: PaymentEvent, lateCapture: 
     const to = lateCapture === 'refund' ? 'succeeded' : 'needs_review';
     return { transition: { kind: 'moved', to }, refundAll: lateCapture === 'refund' };
   }
-  const to = target === 'by_balance' ? stateByBalance(payment.balance) : target;
+  const to = target === 'by_balance' || target === 'given_back' ? stateByMoney(payment, target) : target;
   return { transition: to === payment.state ? { kind: 'stays' } : transitionTo<PaymentState>(to), refundAll: false };
 }
 
@@ -161,7 +166,9 @@ export function isSettled(state: PaymentState): boolean {
   return state !== 'pending' && state !== 'processing';
 }
 
-function stateByBalance({ captured, refunded }: PaymentBalance): PaymentState {
-  if (refunded === 0n) return 'succeeded';
+function stateByMoney({ balance, isDisputed }: Payment, target: 'by_balance' | 'given_back'): PaymentState {
+  const { captured, refunded } = balance;
+  if (isDisputed) return 'disputed';
+  if (refunded === 0n && target === 'by_balance') return 'succeeded';
   return refunded < captured ? 'partially_refunded' : 'refunded';
 }

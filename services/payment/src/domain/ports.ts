@@ -195,9 +195,13 @@ export type ProviderFact =
   | { readonly kind: 'method.cancelled'; readonly token: string }
   | { readonly kind: 'refund.succeeded'; readonly refund: RefundReference; readonly money: Money }
   | { readonly kind: 'refund.failed'; readonly refund: RefundReference; readonly money: Money }
-  | { readonly kind: 'dispute.opened'; readonly payment: PaymentReference; readonly money: Money }
-  | { readonly kind: 'dispute.won'; readonly payment: PaymentReference; readonly money: Money }
-  | { readonly kind: 'dispute.lost'; readonly payment: PaymentReference; readonly money: Money }
+  | {
+      readonly kind: 'dispute.opened' | 'dispute.won' | 'dispute.lost';
+      readonly payment: PaymentReference;
+      /** The provider's id of the dispute: a payment may have several. */
+      readonly disputeRef: string;
+      readonly money: Money;
+    }
   /** Nothing that we know; a person has to look. `what` holds no personal data. */
   | { readonly kind: 'unclear'; readonly payment: PaymentReference; readonly what: string };
 

@@ -68,7 +68,7 @@ export async function createPayments(
   const ledger = createLedger(pool);
   const taking = createTaking({ payments, providers, publicUrl, clock });
   const refunding = createRefunding({ refunds, payments, providers, clock });
-  const settle = createSettling({ payments, refunding, onMethodCancelled, log });
+  const settle = createSettling({ payments, refunding, onMethodCancelled, clock, log });
   const receiving = createReceiving({ inbox, providers, settle, log });
   const paymentWork = createPaymentWork({ pool, payments, taking, settle, providers, clock, log });
   const inboxWork = createInboxWork({ inbox, receiving, log });

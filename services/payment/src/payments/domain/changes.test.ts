@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { PaymentState } from '../../domain/payment-states.ts';
 import { type PaymentChange, planChange } from './changes.ts';
-import { changeOfFact } from './facts.ts';
+import { changeOfFact, changeOfReturn } from './facts.ts';
 import type { KnownCharge, Payment, Snapshot } from './payments.ts';
 
 const money = { amount: 14_950n, currency: 'ZAR' };
@@ -26,6 +26,8 @@ function some(state: PaymentState, changes: Partial<Payment> = {}, charges: read
     checkoutRef: 'co_1',
     chargeRef: undefined,
     calledAt: new Date(0),
+    processingAt: undefined,
+    decision: undefined,
     lookUps: 0,
     lastLookUpAt: undefined,
     expiresAt: new Date(0),
@@ -33,9 +35,10 @@ function some(state: PaymentState, changes: Partial<Payment> = {}, charges: read
     updatedAt: new Date(0),
     ...changes,
   };
-  return { payment, charges };
+  return { payment, charges, returns: [], disputes: [] };
 }
 
+const told = { source: 'lookup', at: new Date(0) } as const;
 const captured: PaymentChange = { event: 'captured', source: 'notification', charge };
 
 function postings(snapshot: Snapshot, change: PaymentChange, late: 'refund' | 'review' = 'review') {
@@ -127,61 +130,172 @@ describe('what a provider says', () => {
       reason: 'paid_twice',
     },
   ])('$what', ({ snapshot, changes, event, reason }) => {
-    const change = changeOfFact(snapshot, fact(changes), 'lookup');
+    const change = changeOfFact(snapshot, fact(changes), told);
     expect([change?.event, change?.reason]).toEqual([event, reason]);
   });
 
   test('a method that was to be kept is all that was to be paid for', () => {
     const stored = { kind: 'method.stored', payment: {}, method: { token: 'm' } } as const;
-    expect(changeOfFact(some('pending'), stored, 'lookup')).toBeUndefined();
-    const kept = changeOfFact(some('pending', { purpose: 'keep', money: { ...money, amount: 0n } }), stored, 'lookup');
+    expect(changeOfFact(some('pending'), stored, told)).toBeUndefined();
+    const kept = changeOfFact(some('pending', { purpose: 'keep', money: { ...money, amount: 0n } }), stored, told);
     expect(kept).toMatchObject({ event: 'captured', method: { token: 'm' } });
   });
 });
 
+const decide = (outcome: 'paid' | 'unpaid' | 'refunded') =>
+  ({ event: `resolved_${outcome}`, source: 'caller' }) as const;
+
+const plan = (snapshot: Snapshot, outcome: 'paid' | 'unpaid' | 'refunded') =>
+  planChange(snapshot, decide(outcome), 'review');
+
 describe('a person decides', () => {
   const inDoubt = { ...charge, fee: undefined, isBooked: false };
-
+  const second = { ...inDoubt, chargeRef: 'ch_2' };
   test('that money in doubt is there: it is booked', () => {
-    const planned = planChange(
-      some('needs_review', {}, [inDoubt]),
-      { event: 'resolved_paid', source: 'caller' },
-      'review',
-    );
-    expect(planned).toMatchObject({ payment: { state: 'succeeded', balance: { captured: 14_950n } } });
-    expect(planned?.charges).toEqual([{ ...inDoubt, isBooked: true }]);
+    const planned = plan(some('needs_review', {}, [inDoubt]), 'paid');
+    expect(planned).toMatchObject({
+      payment: { state: 'succeeded', balance: { captured: 14_950n }, decision: 'paid' },
+      charges: [{ ...inDoubt, isBooked: true }],
+    });
   });
 
   test('that it went back: it came and went', () => {
-    const change = { event: 'resolved_refunded', source: 'caller' } as const;
-    expect(planChange(some('needs_review', {}, [inDoubt]), change, 'review')).toMatchObject({
+    const snapshot = some('needs_review', {}, [inDoubt]);
+    expect(plan(snapshot, 'refunded')).toMatchObject({
       payment: { state: 'refunded', balance: { captured: 14_950n, refunded: 14_950n } },
     });
-    expect(postings(some('needs_review', {}, [inDoubt]), change)?.map(([key]) => key)).toEqual([
-      'capture:p1:ch_1',
-      'refund:p1',
-    ]);
+    expect(postings(snapshot, decide('refunded'))?.map(([key]) => key)).toEqual(['capture:p1:ch_1', 'refund:p1:14950']);
   });
 
   test('that it is not: nothing is booked', () => {
-    const planned = planChange(
-      some('needs_review', {}, [inDoubt]),
-      { event: 'resolved_unpaid', source: 'caller' },
-      'review',
-    );
-    expect(planned).toMatchObject({ payment: { state: 'failed', balance: { captured: 0n } }, entries: [] });
+    expect(plan(some('needs_review', {}, [inDoubt]), 'unpaid')).toMatchObject({
+      payment: { state: 'failed', balance: { captured: 0n } },
+      entries: [],
+    });
   });
 
-  test('of what is in no review: it is refused', () => {
-    expect(planChange(some('succeeded'), { event: 'resolved_paid', source: 'caller' }, 'review')).toBeUndefined();
+  test('that the second of two charges went back: the first one stays', () => {
+    const snapshot = some('needs_review', {}, [charge, second]);
+    expect(plan(snapshot, 'refunded')).toMatchObject({
+      payment: { state: 'partially_refunded', balance: { captured: 29_900n, refunded: 14_950n } },
+    });
+    expect(postings(snapshot, decide('refunded'))).toEqual([
+      ['capture:p1:ch_2', 'provider:yoco 14950', 'sales -14950'],
+      ['refund:p1:14950', 'sales 14950', 'provider:yoco -14950'],
+    ]);
+  });
+
+  test('that so much went back elsewhere as the provider said', () => {
+    const returned = { refundRef: 're_1', money: { ...money, amount: 950n }, isBooked: false };
+    const snapshot = { ...some('needs_review', {}, [charge]), returns: [returned] };
+    expect(plan(snapshot, 'refunded')).toMatchObject({
+      payment: { state: 'partially_refunded', balance: { captured: 14_950n, refunded: 950n } },
+      returns: [{ ...returned, isBooked: true }],
+    });
+    expect(postings(snapshot, decide('refunded'))).toEqual([['refund:p1:950', 'sales 950', 'provider:yoco -950']]);
+  });
+
+  test.each([
+    ['what is in no review', some('succeeded'), 'paid'],
+    ['what is captured, that it is not', some('needs_review', {}, [charge, second]), 'unpaid'],
+    [
+      'money of another currency, that it is there',
+      some('needs_review', {}, [{ ...inDoubt, money: { ...money, currency: 'USD' } }]),
+      'paid',
+    ],
+  ] as const)('of %s: it is refused', (_what, snapshot, outcome) => {
+    expect(plan(snapshot, outcome)).toBeUndefined();
+  });
+
+  const said = (chargeRef: string, source: 'notification' | 'lookup' = 'notification') =>
+    ({ fact: { kind: 'payment.succeeded', payment: { chargeRef }, money }, source }) as const;
+
+  test.each(['failed', 'succeeded', 'refunded'] as const)('and the same report then changes nothing: %s', (state) => {
+    const { fact } = said('ch_1');
+    expect(changeOfFact(some(state, {}, [inDoubt]), fact, told)).toBeUndefined();
+    const wrong = { ...charge, money: { ...money, amount: 1n } };
+    const again = changeOfFact(some(state, {}, [wrong]), { ...fact, money: wrong.money }, told);
+    expect(again?.event).toBe('captured');
+  });
+
+  test('and the provider tells of it later: it is the same money', () => {
+    const paid = plan(some('needs_review', { chargeRef: undefined }), 'paid');
+    const [known] = paid?.charges ?? [];
+    if (paid === undefined || known === undefined) throw new Error('it was not decided');
+    const snapshot = { ...some('succeeded', {}, [known]), payment: paid.payment };
+    const change = changeOfFact(snapshot, { ...said('ch_9').fact, fee: 350n }, told);
+    if (change === undefined) throw new Error('nothing changes');
+    expect(planChange(snapshot, change, 'review')).toMatchObject({
+      payment: { state: 'succeeded', balance: { captured: 14_950n } },
+      replaced: known.chargeRef,
+      charges: [{ chargeRef: 'ch_9', isBooked: true }],
+    });
+    expect(postings(snapshot, change)?.map(([key]) => key)).toEqual(['fee:p1:ch_9']);
   });
 });
 
-test('a dispute that is lost without an opening is told whole', () => {
-  const change = { event: 'dispute_lost', source: 'notification', disputed: money } as const;
-  expect(postings(some('succeeded', {}, [charge]), change)?.map(([key]) => key)).toEqual([
-    'dispute_opened:p1',
-    'dispute_lost:p1',
-  ]);
-  expect(postings(some('disputed', {}, [charge]), change)?.map(([key]) => key)).toEqual(['dispute_lost:p1']);
+describe('a refund that was made elsewhere', () => {
+  const fact = { kind: 'refund.succeeded', refund: { refundRef: 're_1' }, money } as const;
+
+  test('goes to review once', () => {
+    const snapshot = some('succeeded', {}, [charge]);
+    expect(changeOfReturn(snapshot, fact, 'notification')).toMatchObject({ reason: 'refunded_elsewhere' });
+    const known = { ...snapshot, returns: [{ refundRef: 're_1', money, isBooked: false }] };
+    expect(changeOfReturn(known, fact, 'notification')).toBeUndefined();
+  });
+});
+
+const say = (kind: 'opened' | 'won' | 'lost', disputeRef = 'dp_1', amount = money.amount) =>
+  ({ kind: `dispute.${kind}`, payment: {}, disputeRef, money: { ...money, amount } }) as const;
+const knownDispute = (state: 'open' | 'won' | 'lost', disputeRef = 'dp_1') => ({ disputeRef, money, state });
+
+describe('a dispute', () => {
+  /** What becomes of it, and which entries are made. */
+  function after(snapshot: Snapshot, fact: ReturnType<typeof say>) {
+    const change = changeOfFact(snapshot, fact, told);
+    const planned = change && planChange(snapshot, change, 'review');
+    return planned && [planned.payment.state, planned.payment.balance.refunded, planned.entries.map(({ key }) => key)];
+  }
+
+  test.each([
+    { state: 'succeeded', disputes: [], fact: say('opened'), to: 'disputed', keys: ['opened:p1:dp_1'] },
+    { state: 'disputed', disputes: [knownDispute('open')], fact: say('won'), to: 'succeeded', keys: ['won:p1:dp_1'] },
+    { state: 'succeeded', disputes: [], fact: say('won'), to: 'succeeded', keys: ['opened:p1:dp_1', 'won:p1:dp_1'] },
+    {
+      state: 'disputed',
+      disputes: [knownDispute('won'), knownDispute('open', 'dp_2')],
+      fact: say('opened', 'dp_3'),
+      to: 'disputed',
+      keys: ['opened:p1:dp_3'],
+    },
+    {
+      state: 'disputed',
+      disputes: [knownDispute('open'), knownDispute('open', 'dp_2')],
+      fact: say('won', 'dp_2'),
+      to: 'disputed',
+      keys: ['won:p1:dp_2'],
+    },
+    { state: 'needs_review', disputes: [], fact: say('opened'), to: 'needs_review', keys: ['opened:p1:dp_1'] },
+  ] as const)('$fact.kind of $fact.disputeRef where it is $state: $to', ({ state, disputes, fact, to, keys }) => {
+    const snapshot = { ...some(state, {}, [charge]), disputes };
+    expect(after(snapshot, fact)).toEqual([to, 0n, keys.map((key) => `dispute_${key}`)]);
+  });
+
+  test('that is lost takes its money, and what was in no dispute stays', () => {
+    const snapshot = { ...some('disputed', {}, [charge]), disputes: [knownDispute('open')] };
+    expect(after(snapshot, say('lost'))).toEqual(['refunded', 14_950n, ['dispute_lost:p1:dp_1']]);
+    const partly = after(some('succeeded', {}, [charge]), say('lost', 'dp_1', 950n));
+    expect(partly).toEqual(['partially_refunded', 950n, ['dispute_opened:p1:dp_1', 'dispute_lost:p1:dp_1']]);
+  });
+
+  test.each(['open', 'won', 'lost'] as const)('that is known, %s, is told again: nothing changes', (state) => {
+    const snapshot = { ...some('disputed', {}, [charge]), disputes: [knownDispute(state)] };
+    expect(after(snapshot, say('opened'))).toBeUndefined();
+    expect(after(snapshot, say(state === 'open' ? 'opened' : state))).toBeUndefined();
+  });
+
+  test('that ends otherwise than it had ended is for a person', () => {
+    const snapshot = { ...some('succeeded', {}, [charge]), disputes: [knownDispute('won')] };
+    expect(after(snapshot, say('lost'))).toEqual(['needs_review', 0n, []]);
+  });
 });

@@ -1,6 +1,8 @@
 import type { Money, ProviderFact } from '../../domain/ports.ts';
 import type { ChangeSource, PaymentChange } from './changes.ts';
-import type { Snapshot } from './payments.ts';
+import { decidedOn } from './money-in-doubt.ts';
+import type { KnownDispute, Snapshot } from './payments.ts';
+import type { RefundFact } from './refunds.ts';
 
 /** A fact about a payment, as opposed to one about a refund or a method. */
 export type PaymentFact = Extract<ProviderFact, { readonly payment: unknown }>;
@@ -9,8 +11,10 @@ export type PaymentFact = Extract<ProviderFact, { readonly payment: unknown }>;
  * Pure. What a fact changes. Money has to be what was asked for to the minor unit; a second charge of
  * one payment is another one where its reference is.
  */
-export function changeOfFact(snapshot: Snapshot, fact: PaymentFact, source: ChangeSource): PaymentChange | undefined {
+export function changeOfFact(snapshot: Snapshot, fact: PaymentFact, told: Told): PaymentChange | undefined {
+  const { source, at } = told;
   if (fact.kind === 'payment.succeeded') return captureChange(snapshot, fact, source);
+  if ('disputeRef' in fact) return disputeChange(snapshot, fact, source);
   if (fact.kind === 'method.stored') {
     // Keeping the method was all that was to be paid for.
     return snapshot.payment.purpose === 'keep' ? { event: 'captured', source, method: fact.method } : undefined;
@@ -19,9 +23,46 @@ export function changeOfFact(snapshot: Snapshot, fact: PaymentFact, source: Chan
     event: events[fact.kind],
     source,
     reason: 'reason' in fact ? fact.reason : reasons[fact.kind],
-    disputed: 'money' in fact ? fact.money : undefined,
+    ...(fact.kind === 'payment.processing' ? { processingAt: at } : {}),
   };
 }
+
+interface Told {
+  readonly source: ChangeSource;
+  readonly at: Date;
+}
+
+/** Pure. What a refund changes that was not made here: a person decides on it, once. */
+export function changeOfReturn(snapshot: Snapshot, fact: RefundFact, source: ChangeSource): PaymentChange | undefined {
+  if (fact.kind !== 'refund.succeeded') return undefined;
+  const { money, refund } = fact;
+  const refundRef = refund.refundRef ?? `${refund.chargeRef}:${money.amount}`;
+  if (snapshot.returns.some((known) => known.refundRef === refundRef)) return undefined;
+  return { event: 'unclear', source, reason: 'refunded_elsewhere', returned: { refundRef, money } };
+}
+
+type DisputeFact = Extract<PaymentFact, { readonly disputeRef: string }>;
+
+const disputeStates = { 'dispute.opened': 'open', 'dispute.won': 'won', 'dispute.lost': 'lost' } as const;
+
+function disputeChange(
+  { disputes }: Snapshot,
+  { kind, disputeRef, money }: DisputeFact,
+  source: ChangeSource,
+): PaymentChange | undefined {
+  const dispute: KnownDispute = { disputeRef, money, state: disputeStates[kind] };
+  const known = disputes.find((each) => each.disputeRef === disputeRef);
+  if (known !== undefined && (dispute.state === 'open' || known.state === dispute.state)) return undefined;
+  // It had ended otherwise.
+  if (known !== undefined && known.state !== 'open') return { event: 'unclear', source, reason: 'dispute_changed' };
+  return { event: disputeEvents[kind], source, reason: kind === 'dispute.lost' ? 'dispute_lost' : undefined, dispute };
+}
+
+const disputeEvents = {
+  'dispute.opened': 'dispute_opened',
+  'dispute.won': 'dispute_won',
+  'dispute.lost': 'dispute_lost',
+} as const;
 
 const events = {
   'payment.processing': 'submitted',
@@ -29,28 +70,30 @@ const events = {
   'payment.attempt_failed': 'attempt_failed',
   'payment.expired': 'expired',
   'payment.cancelled': 'abandoned',
-  'dispute.opened': 'dispute_opened',
-  'dispute.won': 'dispute_won',
-  'dispute.lost': 'dispute_lost',
   unclear: 'unclear',
 } as const;
 
 const reasons: Readonly<Partial<Record<PaymentFact['kind'], string>>> = {
-  'dispute.lost': 'dispute_lost',
   unclear: 'not_understood',
 };
 
 function captureChange(
-  { payment, charges }: Snapshot,
+  snapshot: Snapshot,
   { payment: reference, money, fee, method }: Extract<PaymentFact, { readonly kind: 'payment.succeeded' }>,
   source: ChangeSource,
-): PaymentChange {
+): PaymentChange | undefined {
+  const { payment, charges } = snapshot;
   const chargeRef = reference.chargeRef ?? reference.checkoutRef ?? payment.id;
   const told = { source, charge: { chargeRef, money, fee }, method };
+  const known = charges.find((charge) => charge.chargeRef === chargeRef);
+  if (known !== undefined && moneyFault(known.money, money) === undefined) {
+    // What is in no balance, and no longer in review, a person has decided on.
+    return known.isBooked || payment.state === 'needs_review' ? { ...told, event: 'captured' } : undefined;
+  }
   const reason = moneyFault(payment.money, money);
   if (reason !== undefined) return { ...told, event: 'unclear', reason };
-  const isKnown = charges.some((charge) => charge.chargeRef === chargeRef);
-  if (charges.length > 0 && !isKnown) return { ...told, event: 'captured_again', reason: 'paid_twice' };
+  if (charges.length > 0 && decidedOn(snapshot, money) === undefined)
+    return { ...told, event: 'captured_again', reason: 'paid_twice' };
   return { ...told, event: 'captured' };
 }
 

@@ -49,6 +49,10 @@ export interface Payment extends PaymentTerms {
   readonly chargeRef: string | undefined;
   /** When the provider was called; undefined: it surely has not been. */
   readonly calledAt: Date | undefined;
+  /** When the provider said that it works on it. */
+  readonly processingAt: Date | undefined;
+  /** The last one; undefined: none, or it is in review again. */
+  readonly decision: Decision | undefined;
   readonly lookUps: number;
   readonly lastLookUpAt: Date | undefined;
   /** Who has not paid by then cannot any more. */
@@ -66,10 +70,30 @@ export interface KnownCharge {
   readonly isBooked: boolean;
 }
 
+/** Money that a provider says it gave back, and not by us. */
+export interface KnownReturn {
+  readonly refundRef: string;
+  readonly money: Money;
+  /** Whether it is in the balance and in the ledger. */
+  readonly isBooked: boolean;
+}
+
+/** What a payer disputes at the bank. */
+export interface KnownDispute {
+  readonly disputeRef: string;
+  readonly money: Money;
+  readonly state: 'open' | 'won' | 'lost';
+}
+
+/** What a person found out of a payment in review. */
+export type Decision = 'paid' | 'unpaid' | 'refunded';
+
 /** What is known of a payment when something happens to it. */
 export interface Snapshot {
   readonly payment: Payment;
   readonly charges: readonly KnownCharge[];
+  readonly returns: readonly KnownReturn[];
+  readonly disputes: readonly KnownDispute[];
 }
 
 /** One line of the history. */
@@ -80,6 +104,8 @@ export interface PaymentHistoryEntry {
   readonly from: string | null;
   readonly to: string;
   readonly reason: string | null;
+  /** Who asked for it, where that is not whose payment it is. */
+  readonly actor: string | null;
 }
 
 interface PaymentQuery {

@@ -156,7 +156,9 @@ async function settleRefund(
   id: string,
   { fact, source }: { readonly fact: RefundFact; readonly source: ChangeSource },
 ): Promise<void> {
-  await refunds.change(id, ({ money }) => {
+  await refunds.change(id, ({ money, decision }) => {
+    // A person has found out.
+    if (decision !== undefined) return undefined;
     const isSame = fact.money.amount === money.amount && fact.money.currency === money.currency;
     if (!isSame) return { event: 'unclear', source, failure: 'wrong_amount' };
     const { refundRef } = fact.refund;

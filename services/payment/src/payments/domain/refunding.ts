@@ -11,6 +11,17 @@ interface RefundOrder extends NewRefund {
   readonly owner: Owner;
 }
 
+interface RefundResolution {
+  readonly paymentId: string;
+  readonly refundId: string;
+  readonly owner: Owner;
+  readonly outcome: 'succeeded' | 'failed';
+  /** In the words of who decides. */
+  readonly reason: string;
+  /** Who decides, where that is not whose payment it is. */
+  readonly actor: string | undefined;
+}
+
 /** How money goes back. */
 export interface Refunding {
   /**
@@ -21,6 +32,13 @@ export interface Refunding {
    * @throws ServiceError REFUND_EXCEEDS_PAYMENT, CONFLICT, REFUND_REFUSED.
    */
   refund(order: RefundOrder): Promise<Refund | undefined>;
+  /**
+   * Ends a refund that is in review. To ask for it again changes nothing.
+   *
+   * @returns undefined where there is no such refund of a payment of the owner.
+   * @throws ServiceError CONFLICT where it is in no review, and did not end so.
+   */
+  resolve(resolution: RefundResolution): Promise<Refund | undefined>;
   /** Goes on with a refund that is due. */
   work(id: string): Promise<void>;
   /** @returns false: it is of no refund that was made here. */
@@ -53,6 +71,16 @@ export function createRefunding(deps: RefundingDeps): Refunding {
       const refund = await calls.call(reserved);
       if (refund.state !== 'failed') return refund;
       throw paymentError('REFUND_REFUSED', { details: { reason: refund.failure, refundId: refund.id } });
+    },
+    async resolve({ paymentId, refundId, owner, outcome, reason, actor }) {
+      const payment = await payments.find(paymentId, owner);
+      const refund = payment === undefined ? undefined : await refunds.find(refundId);
+      if (refund?.paymentId !== paymentId) return undefined;
+      return refunds.change(refundId, ({ state, failure }) => {
+        if (state === outcome) return undefined;
+        const why = outcome === 'failed' ? failure : undefined;
+        return { event: `resolved_${outcome}`, source: 'caller', resolution: reason, failure: why, actor };
+      });
     },
     async work(id) {
       const refund = await refunds.find(id);

@@ -16,6 +16,10 @@ export interface Refund {
   readonly failure: string | undefined;
   /** In the words of who asked for it. */
   readonly reason: string;
+  /** In the words of who decided on it. */
+  readonly resolution: string | undefined;
+  /** Of a person; undefined: none has. */
+  readonly decision: 'succeeded' | 'failed' | undefined;
   readonly refundRef: string | undefined;
   /** Of the first call that may have been taken; undefined: surely none was. */
   readonly calledAt: Date | undefined;
@@ -38,6 +42,10 @@ export interface RefundChange {
   readonly refundRef?: string | undefined;
   /** The provider says that it has it, whether or not it is over. */
   readonly isAccepted?: boolean;
+  /** Who asked for it, where that is not whose refund it is. */
+  readonly actor?: string | undefined;
+  /** In the words of who decides. */
+  readonly resolution?: string | undefined;
 }
 
 export interface NewRefund {
@@ -46,6 +54,8 @@ export interface NewRefund {
   /** All that is left where undefined. */
   readonly amount: bigint | undefined;
   readonly reason: string;
+  /** Who asks for it, where that is not whose payment it is. */
+  readonly actor: string | undefined;
 }
 
 /** Where refunds are kept. */
@@ -70,7 +80,11 @@ export interface RefundStore {
   beginCall(refund: Refund, call: { readonly isKeyed: boolean }): Promise<Refund | undefined>;
   /** The provider surely has not done it: it is called again later. */
   withdrawCall(id: string, retryAt: Date): Promise<void>;
-  /** Changes a refund in one transaction with its payment, the history, the ledger and the events. */
+  /**
+   * Changes a refund in one transaction with its payment, the history, the ledger and the events.
+   *
+   * @throws ServiceError CONFLICT where somebody asks for what its state refuses.
+   */
   change(id: string, decide: (refund: Refund) => RefundChange | undefined): Promise<Refund>;
   /** By the references of a provider, the most exact first. */
   match(provider: ProviderName, fact: RefundFact): Promise<string | undefined>;

@@ -1,7 +1,8 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { ProviderFact, ProviderName, StoredMethod } from '../../domain/ports.ts';
 import type { ChangeSource } from './changes.ts';
-import { changeOfFact } from './facts.ts';
+import { changeOfFact, changeOfReturn } from './facts.ts';
 import type { PaymentStore } from './payments.ts';
 import type { Refunding } from './refunding.ts';
 import type { RefundFact } from './refunds.ts';
@@ -13,6 +14,7 @@ export interface SettlingDeps {
   readonly payments: PaymentStore;
   readonly refunding: Refunding;
   readonly onMethodCancelled: OnMethodCancelled;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
@@ -30,7 +32,7 @@ interface Told {
 export type Settle = (told: Told) => Promise<boolean>;
 
 /** The one door by which facts move payments and refunds, whoever brings them (case A11). */
-export function createSettling({ payments, refunding, onMethodCancelled, log }: SettlingDeps): Settle {
+export function createSettling({ payments, refunding, onMethodCancelled, clock, log }: SettlingDeps): Settle {
   return async ({ provider, fact, source }) => {
     if (fact.kind === 'method.cancelled') {
       await onMethodCancelled(provider, { token: fact.token });
@@ -42,7 +44,7 @@ export function createSettling({ payments, refunding, onMethodCancelled, log }: 
     }
     const id = await payments.match(provider, fact.payment);
     if (id === undefined) return false;
-    const payment = await payments.change(id, (snapshot) => changeOfFact(snapshot, fact, source));
+    const payment = await payments.change(id, (snapshot) => changeOfFact(snapshot, fact, { source, at: clock.now() }));
     if (payment.state === 'needs_review') log.warn({ paymentId: id, reason: payment.reason }, 'a payment is in review');
     return true;
   };
@@ -52,9 +54,7 @@ export function createSettling({ payments, refunding, onMethodCancelled, log }: 
     const { chargeRef } = fact.refund;
     const id = chargeRef === undefined ? undefined : await payments.match(provider, { chargeRef });
     if (id === undefined) return false;
-    if (fact.kind === 'refund.succeeded') {
-      await payments.change(id, () => ({ event: 'unclear', source, reason: 'refunded_elsewhere' }));
-    }
+    await payments.change(id, (snapshot) => changeOfReturn(snapshot, fact, source));
     return true;
   }
 }

@@ -132,7 +132,7 @@ export function createTaking({ payments, providers, publicUrl, clock }: TakingDe
     throw notReached(outcome);
   }
 
-  async function settleCharge({ id, money }: ChargeTerms, outcome: Outcome<Charge>): Promise<ChargeResult> {
+  async function settleCharge({ id, money }: Payment, outcome: Outcome<Charge>): Promise<ChargeResult> {
     if (outcome.outcome === 'accepted') {
       const { chargeRef, isSettled: isOver } = outcome.value;
       const event = isOver ? 'captured' : 'submitted';
@@ -164,14 +164,15 @@ export function createTaking({ payments, providers, publicUrl, clock }: TakingDe
       return makeCheckout(await payments.create({ ...terms, provider: provider.name }, expiry()));
     },
     async charge(terms) {
-      const { id, money, itemName, method, provider: name } = terms;
-      const provider = providerOf(providers, name);
-      if (provider.stored === undefined) throw notConfigured(providers, 'The provider keeps no methods');
-      refuseMoney(provider.rejectionOf(money, 'charge'));
+      refuseMoney(storingProviderOf(providers, terms.provider).rejectionOf(terms.money, 'charge'));
+      // The one that is there may have been made by other terms, and a key stands for one call.
       const payment = await payments.create({ ...terms, purpose: 'charge' }, expiry());
+      const { id: paymentId, money, itemName, method, provider: name } = payment;
+      if (method === undefined) throw new Error('The payment is no charge of a stored method');
+      const { stored } = storingProviderOf(providers, name);
       // Who finds it begun does not know what became of it: it is looked up, and never charged twice.
-      if (!(await payments.beginCall(id))) return resultOf(await known(payment.id));
-      return settleCharge(terms, await provider.stored.charge({ paymentId: id, attempt: 1, money, itemName, method }));
+      if (!(await payments.beginCall(paymentId))) return resultOf(await known(paymentId));
+      return settleCharge(payment, await stored.charge({ paymentId, attempt: 1, money, itemName, method }));
     },
   };
 }
@@ -200,6 +201,13 @@ function providerOf(providers: Providers, name: ProviderName | undefined): Payme
   const provider = name === undefined ? undefined : providers.find(name);
   if (provider === undefined) throw notConfigured(providers);
   return provider;
+}
+
+function storingProviderOf(providers: Providers, name: ProviderName) {
+  const provider = providerOf(providers, name);
+  const { stored } = provider;
+  if (stored === undefined) throw notConfigured(providers, 'The provider keeps no methods');
+  return { ...provider, stored };
 }
 
 function notConfigured(providers: Providers, message?: string) {

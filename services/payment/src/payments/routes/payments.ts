@@ -10,6 +10,7 @@ import { Email, emailOf } from '../../schemas.ts';
 import type { Payment, PaymentStore } from '../domain/payments.ts';
 import { type MakingDeps, makePayment } from '../making.ts';
 import {
+  actorOf,
   eventsAnswer,
   NewPayment,
   PaymentAnswer,
@@ -149,7 +150,8 @@ function decidingRoutes({ payments, idempotency, publicUrl }: PaymentRoutesDeps)
             const { id, purpose, state } = await ownOf(request);
             // What became of a charge is found out, whatever its owner wants.
             if (purpose === 'charge') throw paymentError('CONFLICT', { details: { status: state } });
-            const payment = await payments.change(id, () => ({ event: 'cancel', source: 'caller' }));
+            const actor = actorOf(request, ownerOf(request, 'payments'));
+            const payment = await payments.change(id, () => ({ event: 'cancel', source: 'caller', actor }));
             return { status: 200, body: paymentAnswer(publicUrl, payment) };
           },
         }),
@@ -172,8 +174,11 @@ function decidingRoutes({ payments, idempotency, publicUrl }: PaymentRoutesDeps)
           operation: 'resolvePayment',
           effect: async () => {
             const { id } = await ownOf(request);
-            const event = `resolved_${request.body.outcome}` as const;
-            const payment = await payments.change(id, () => ({ event, source: 'caller' }));
+            const { outcome } = request.body;
+            const actor = actorOf(request, ownerOf(request, 'payments'));
+            const payment = await payments.change(id, ({ payment: { decision } }) =>
+              decision === outcome ? undefined : { event: `resolved_${outcome}`, source: 'caller', actor },
+            );
             return { status: 200, body: paymentAnswer(publicUrl, payment) };
           },
         }),

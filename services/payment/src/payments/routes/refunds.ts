@@ -8,7 +8,7 @@ import { Id, line, nullable, Timestamp } from '../../schemas.ts';
 import type { PaymentStore } from '../domain/payments.ts';
 import type { Refunding } from '../domain/refunding.ts';
 import type { Refund, RefundStore } from '../domain/refunds.ts';
-import { Amount } from './schemas.ts';
+import { Amount, actorOf } from './schemas.ts';
 
 const tags = ['payments'];
 
@@ -24,6 +24,18 @@ const NewRefund = Type.Object(
   strict,
 );
 
+const RefundParams = Type.Object({ ...IdParams.properties, refundId: Type.String({ description: 'UUID' }) });
+
+const Resolution = Type.Object(
+  {
+    outcome: Type.Enum(['succeeded', 'failed'], {
+      description: 'What a person found out: whether the money went back',
+    }),
+    reason: line(255, 'How the person knows'),
+  },
+  strict,
+);
+
 const RefundAnswer = Type.Object({
   id: Id,
   paymentId: Id,
@@ -32,6 +44,7 @@ const RefundAnswer = Type.Object({
   status: Type.Enum(['pending', 'processing', 'succeeded', 'failed', 'needs_review']),
   failure: nullable(Type.String({ description: 'Why it failed, or is in review' })),
   reason: Type.String(),
+  resolution: nullable(Type.String({ description: 'Why a person decided so' })),
   createdAt: Timestamp,
   updatedAt: Timestamp,
 });
@@ -44,7 +57,14 @@ export interface RefundRoutesDeps {
 }
 
 /** Money that goes back. */
-export function refundRoutes({ payments, refunds, refunding, idempotency }: RefundRoutesDeps): Routes {
+export function refundRoutes(deps: RefundRoutesDeps): Routes {
+  return (app) => {
+    givingRoutes(deps)(app);
+    resolvingRoutes(deps)(app);
+  };
+}
+
+function givingRoutes({ payments, refunds, refunding, idempotency }: RefundRoutesDeps): Routes {
   const once = answersOnce(idempotency);
   return (app) => {
     app.post(
@@ -67,10 +87,12 @@ export function refundRoutes({ payments, refunds, refunding, idempotency }: Refu
           operation: 'createRefund',
           effect: async (id) => {
             const { amount, reason } = request.body;
+            const owner = ownerOf(request, 'payments');
             const refund = await refunding.refund({
               id,
               paymentId: idOf(request),
-              owner: ownerOf(request, 'payments'),
+              owner,
+              actor: actorOf(request, owner),
               amount: amount === undefined ? undefined : BigInt(amount),
               reason,
             });
@@ -96,8 +118,39 @@ export function refundRoutes({ payments, refunds, refunding, idempotency }: Refu
   };
 }
 
+function resolvingRoutes({ refunding, idempotency }: RefundRoutesDeps): Routes {
+  const once = answersOnce(idempotency);
+  return (app) => {
+    app.post(
+      '/payments/:id/refunds/:refundId/resolve',
+      {
+        schema: {
+          tags,
+          summary: 'Decide on a refund that is in review',
+          params: RefundParams,
+          headers: idempotencyHeaders,
+          body: Resolution,
+          response: { 200: RefundAnswer },
+        },
+        config: { refuses: refusals('CONFLICT') },
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'resolveRefund',
+          effect: async () => {
+            const owner = ownerOf(request, 'payments');
+            const refundId = idOf({ params: { id: request.params.refundId } });
+            const where = { paymentId: idOf(request), refundId, owner, actor: actorOf(request, owner) };
+            const refund = found(await refunding.resolve({ ...where, ...request.body }));
+            return { status: 200, body: refundAnswer(refund) };
+          },
+        }),
+    );
+  };
+}
+
 function refundAnswer(refund: Refund): Static<typeof RefundAnswer> {
-  const { id, paymentId, money, state, failure, reason, createdAt, updatedAt } = refund;
+  const { id, paymentId, money, state, failure, reason, resolution, createdAt, updatedAt } = refund;
   return {
     id,
     paymentId,
@@ -106,6 +159,7 @@ function refundAnswer(refund: Refund): Static<typeof RefundAnswer> {
     status: state,
     failure: failure ?? null,
     reason,
+    resolution: resolution ?? null,
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
   };

@@ -1,5 +1,7 @@
+import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
+import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { Currency, Email, Id, LARGEST, line, nullable, Timestamp } from '../../schemas.ts';
 import type { Payment, PaymentHistoryEntry } from '../domain/payments.ts';
@@ -71,9 +73,15 @@ export const PaymentWithEvents = Type.Object({
       from: nullable(Type.String()),
       to: Type.String(),
       reason: nullable(Type.String()),
+      actor: nullable(Type.String({ description: 'Who asked for it, where that is not whose payment it is' })),
     }),
   ),
 });
+
+/** Who asks by a scope that sees all; undefined: whose payment it is. */
+export function actorOf(request: Pick<FastifyRequest, 'caller'>, owner: string | undefined): string | undefined {
+  return owner === undefined ? callerOf(request).subject : undefined;
+}
 
 /** As its owner reads it, by whichever door. */
 export function paymentAnswer(publicUrl: string, payment: Payment): Static<typeof PaymentAnswer> {

@@ -24,14 +24,6 @@ export async function matchPayment(
     if (id !== undefined) return id;
   }
   const tokens = token === undefined ? [] : methods.candidates(token);
-  if (tokens.length > 0) {
-    const open = await ids(
-      `SELECT id FROM payments WHERE provider = $1 AND method_index = ANY($2) AND purpose = 'charge'
-         AND state IN ('pending', 'processing') AND called_at IS NOT NULL AND charge_ref IS NULL LIMIT 2`,
-      [tokens],
-    );
-    if (open.length === 1) return open[0];
-  }
   if (paymentId !== undefined && UUID.test(paymentId)) {
     // Where it has been charged already, the same method is charged for something else; and another checkout is
     // another program's.
@@ -42,6 +34,14 @@ export async function matchPayment(
       [paymentId, tokens, checkoutRef],
     );
     if (id !== undefined) return id;
+  }
+  if (tokens.length > 0) {
+    const open = await ids(
+      `SELECT id FROM payments WHERE provider = $1 AND method_index = ANY($2) AND purpose = 'charge'
+         AND state IN ('pending', 'processing') AND called_at IS NOT NULL AND charge_ref IS NULL LIMIT 2`,
+      [tokens],
+    );
+    if (open.length === 1) return open[0];
   }
   if (checkoutRef === undefined) return undefined;
   const [id] = await ids('SELECT id FROM payments WHERE provider = $1 AND checkout_ref = $2 LIMIT 1', [checkoutRef]);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import type { PaymentState } from '../../domain/payment-states.ts';
 import type { ProviderName } from '../../domain/ports.ts';
-import type { Payment } from '../domain/payments.ts';
+import type { Decision, Payment } from '../domain/payments.ts';
 
 /** Of the table `payments`. */
 export interface PaymentRow {
@@ -23,6 +23,8 @@ export interface PaymentRow {
   readonly customer_id: string | null;
   readonly invoice_id: string | null;
   readonly called_at: Date | null;
+  readonly processing_at: Date | null;
+  readonly decision: Decision | null;
   readonly look_ups: number;
   readonly last_look_up_at: Date | null;
   readonly expires_at: Date;
@@ -31,8 +33,8 @@ export interface PaymentRow {
 }
 
 export const PAYMENT_COLUMNS = `id, subject, provider, purpose, amount, currency, state, reason, captured, refunded,
-  reserved, sealed, checkout_ref, charge_ref, customer_id, invoice_id, called_at, look_ups, last_look_up_at, expires_at,
-  created_at, updated_at`;
+  reserved, sealed, checkout_ref, charge_ref, customer_id, invoice_id, called_at, processing_at, decision,
+  look_ups, last_look_up_at, expires_at, created_at, updated_at`;
 
 /** What is sealed in a row. */
 type Personal = Pick<
@@ -77,6 +79,8 @@ export function paymentOf(vault: Vault, row: PaymentRow): Payment {
     customerId: row.customer_id ?? undefined,
     invoiceId: row.invoice_id ?? undefined,
     calledAt: row.called_at ?? undefined,
+    processingAt: row.processing_at ?? undefined,
+    decision: row.decision ?? undefined,
     lookUps: row.look_ups,
     lastLookUpAt: row.last_look_up_at ?? undefined,
     expiresAt: row.expires_at,

@@ -40,7 +40,7 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
     },
     async history(id) {
       const { rows } = await pool().query<PaymentHistoryEntry>(
-        `SELECT created_at AS at, event, source, from_state AS "from", to_state AS "to", reason
+        `SELECT created_at AS at, event, source, from_state AS "from", to_state AS "to", reason, actor
          FROM payment_events WHERE payment_id = $1 ORDER BY id`,
         [id],
       );
@@ -55,8 +55,7 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
         if (change === undefined) return snapshot.payment;
         const planned = planChange(snapshot, change, deps.lateCapture);
         if (planned === undefined) throw paymentError('CONFLICT', { details: { status: snapshot.payment.state } });
-        await writeChange(deps, client, { told: change, planned });
-        return planned.payment;
+        return writeChange(deps, client, { told: change, planned });
       }),
     match: (provider, reference) => matchPayment(pool(), deps.methods, { provider, reference }),
     async lookedUp(id) {

@@ -1,11 +1,12 @@
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { Vault } from '@rollcall/platform/vault.ts';
+import { paymentError } from '../../domain/errors.ts';
 import { isRefundable, movePayment } from '../../domain/payment-states.ts';
 import type { ProviderName } from '../../domain/ports.ts';
-import { balanceAfter, type RefundState, refundTable, reserveRefund } from '../../domain/refunds.ts';
+import { balanceAfter, isOpenRefund, type RefundState, refundTable, reserveRefund } from '../../domain/refunds.ts';
 import { move } from '../../domain/transitions.ts';
-import { entryOf } from '../domain/changes.ts';
-import type { Payment } from '../domain/payments.ts';
+import { entryOf } from '../domain/entries.ts';
+import type { Snapshot } from '../domain/payments.ts';
 import type { NewRefund, Refund, RefundChange, RefundFact, RefundStore } from '../domain/refunds.ts';
 import { lockPayment } from './locked-payment.ts';
 import { refundContext } from './payment-rows.ts';
@@ -23,6 +24,7 @@ interface RefundRow {
   readonly refund_ref: string | null;
   readonly called_at: Date | null;
   readonly calls: number;
+  readonly decision: 'succeeded' | 'failed' | null;
   readonly accepted_at: Date | null;
   readonly refunded_before: string;
   readonly look_ups: number;
@@ -32,7 +34,7 @@ interface RefundRow {
 }
 
 const COLUMNS = `id, payment_id, subject, amount, currency, state, failure, sealed, refund_ref, called_at, calls,
-  accepted_at, refunded_before, look_ups, last_look_up_at, created_at, updated_at`;
+  decision, accepted_at, refunded_before, look_ups, last_look_up_at, created_at, updated_at`;
 
 const UNIQUE_VIOLATION = '23505';
 
@@ -80,7 +82,7 @@ export function createRefundTable(deps: PaymentTableDeps): RefundStore {
 async function reserve(
   { vault }: PaymentTableDeps,
   client: PoolClient,
-  { id, paymentId, amount, reason }: NewRefund,
+  { id, paymentId, amount, reason, actor }: NewRefund,
 ): Promise<Refund | undefined> {
   const snapshot = await lockPayment(client, vault, paymentId);
   const { rows: known } = await client.query<RefundRow>(`SELECT ${COLUMNS} FROM refunds WHERE id = $1`, [id]);
@@ -93,6 +95,11 @@ async function reserve(
     paymentId,
     reservation.balance.reserved.toString(),
   ]);
+  await client.query(
+    `INSERT INTO payment_events (payment_id, event, source, from_state, to_state, actor)
+     VALUES ($1, 'refund_asked', 'caller', $2, $2, $3)`,
+    [paymentId, payment.state, actor],
+  );
   const { rows } = await client.query<RefundRow>(
     `INSERT INTO refunds (id, payment_id, subject, amount, currency, state, sealed, due_at)
      VALUES ($1, $2, $3, $4, $5, 'pending', $6, now() + interval '1 minute') RETURNING ${COLUMNS}`,
@@ -102,7 +109,7 @@ async function reserve(
       payment.subject,
       reservation.amount.toString(),
       payment.money.currency,
-      vault.seal(JSON.stringify({ reason }), refundContext(id)),
+      sealedText(vault, id, { reason }),
     ],
   );
   return rows.map((row) => refundOf(vault, row))[0];
@@ -150,11 +157,13 @@ async function changeRefund(deps: PaymentTableDeps, client: PoolClient, { id, de
   if (change === undefined) return refund;
   const transition = move(refundTable, refund.state, change.event);
   const to = transition.kind === 'moved' ? transition.to : refund.state;
-  const isOver = to !== 'pending' && to !== 'processing';
+  if (transition.kind === 'refused') throw paymentError('CONFLICT', { details: { status: refund.state } });
+  const { resolution } = change;
+  const isDecided = change.event === 'resolved_succeeded' || change.event === 'resolved_failed';
   const { rows: updated } = await client.query<RefundRow>(
     `UPDATE refunds SET state = $2, failure = $3, refund_ref = COALESCE($4, refund_ref),
        accepted_at = CASE WHEN $5 THEN COALESCE(accepted_at, now()) ELSE accepted_at END,
-       due_at = CASE WHEN $6 THEN NULL ELSE due_at END, updated_at = now()
+       due_at = CASE WHEN $6 THEN due_at END, decision = COALESCE($7, decision), sealed = $8, updated_at = now()
      WHERE id = $1 RETURNING ${COLUMNS}`,
     [
       id,
@@ -162,17 +171,19 @@ async function changeRefund(deps: PaymentTableDeps, client: PoolClient, { id, de
       transition.kind === 'moved' ? change.failure : refund.failure,
       change.refundRef,
       change.isAccepted === true,
-      isOver,
+      isOpenRefund(to),
+      isDecided ? to : undefined,
+      sealedText(deps.vault, id, { reason: refund.reason, resolution: resolution ?? refund.resolution }),
     ],
   );
   if (to !== refund.state && to !== 'processing') {
-    await writeMove(deps, client, { payment: snapshot.payment, refund, to, change });
+    await writeMove(deps, client, { snapshot, refund, to, change });
   }
   return updated.map((each) => refundOf(deps.vault, each))[0] ?? refund;
 }
 
 interface MovedRefund {
-  readonly payment: Payment;
+  readonly snapshot: Snapshot;
   /** Before. */
   readonly refund: Refund;
   readonly to: RefundState;
@@ -180,22 +191,37 @@ interface MovedRefund {
 }
 
 async function writeMove(deps: PaymentTableDeps, client: PoolClient, moved: MovedRefund): Promise<void> {
-  const { payment, refund, to, change } = moved;
+  const { snapshot, refund, to, change } = moved;
+  const { payment, disputes } = snapshot;
   const { id, subject, paymentId, money } = refund;
   const balance = balanceAfter(payment.balance, { amount: money.amount, from: refund.state, to });
   const isRefunded = to === 'succeeded';
-  const { transition } = movePayment({ state: payment.state, balance }, 'refunded', deps.lateCapture);
-  const state = isRefunded && transition.kind === 'moved' ? transition.to : payment.state;
+  const isDisputed = disputes.some((dispute) => dispute.state === 'open');
+  const { transition } = movePayment({ state: payment.state, balance, isDisputed }, 'refunded', deps.lateCapture);
+  // Of what is paid, the balance says how much went back, also where less did than it seemed.
+  const isByBalance = isRefunded || isRefundable(payment.state) || payment.state === 'refunded';
+  const state = isByBalance && transition.kind === 'moved' ? transition.to : payment.state;
   // The payer's bank has sent it back.
   const isReturned = refund.state === 'succeeded';
   const kinds = [...(isRefunded ? (['refund'] as const) : []), ...(isReturned ? (['refund_returned'] as const) : [])];
+  // It had gone out before, and had come back.
+  const cause = change.event === 'resolved_succeeded' ? `${id}:decided` : id;
   await writeChange(deps, client, {
-    told: { event: isRefunded ? 'refunded' : `refund_${to}`, source: change.source, reason: change.failure },
+    told: {
+      event: isRefunded ? 'refunded' : `refund_${to}`,
+      source: change.source,
+      reason: change.failure,
+      actor: change.actor,
+    },
     planned: {
       payment: { ...payment, balance, state },
       movedFrom: state === payment.state ? undefined : payment.state,
       charges: [],
-      entries: kinds.map((kind) => entryOf(payment, kind, { cause: id, money })),
+      replaced: undefined,
+      returns: [],
+      back: 0n,
+      dispute: undefined,
+      entries: kinds.map((kind) => entryOf(payment, kind, { cause, money })),
       method: undefined,
       refund: 0n,
     },
@@ -231,8 +257,15 @@ async function matchRefund(
   );
 }
 
+/** What people wrote of it. */
+type RefundText = Partial<Pick<Refund, 'resolution'>> & Pick<Refund, 'reason'>;
+
+function sealedText(vault: Vault, id: string, text: RefundText): Buffer {
+  return vault.seal(JSON.stringify(text), refundContext(id));
+}
+
 function refundOf(vault: Vault, row: RefundRow): Refund {
-  const { reason }: { readonly reason: string } = JSON.parse(vault.open(row.sealed, refundContext(row.id)).toString());
+  const { reason, resolution }: RefundText = JSON.parse(vault.open(row.sealed, refundContext(row.id)).toString());
   return {
     id: row.id,
     paymentId: row.payment_id,
@@ -241,9 +274,11 @@ function refundOf(vault: Vault, row: RefundRow): Refund {
     state: row.state,
     failure: row.failure ?? undefined,
     reason,
+    resolution,
     refundRef: row.refund_ref ?? undefined,
     calledAt: row.called_at ?? undefined,
     calls: row.calls,
+    decision: row.decision ?? undefined,
     acceptedAt: row.accepted_at ?? undefined,
     refundedBefore: BigInt(row.refunded_before),
     lookUps: row.look_ups,

@@ -81,24 +81,29 @@ export async function insertPayment(
 }
 
 interface Written {
-  readonly told: { readonly event: string; readonly source: ChangeSource; readonly reason?: string | undefined };
+  readonly told: {
+    readonly event: string;
+    readonly source: ChangeSource;
+    readonly reason?: string | undefined;
+    readonly actor?: string | undefined;
+  };
   readonly planned: PlannedChange;
 }
 
-/** Writes a planned change of a payment whose row is locked. */
+/** Writes a planned change of a payment whose row is locked. @returns it as it is then. */
 export async function writeChange(
   deps: PaymentTableDeps,
   client: PoolClient,
   { told, planned }: Written,
-): Promise<void> {
-  const { payment, movedFrom, charges, entries, method, refund } = planned;
+): Promise<Payment> {
+  const { movedFrom, entries, method, refund } = planned;
+  const payment = await updatePayment(deps, client, planned.payment);
   const { id, subject, state } = payment;
-  await updatePayment(deps, client, payment);
-  for (const charge of charges) await writeCharge(client, payment, charge);
+  await writeMoney(client, planned);
   await client.query(
-    `INSERT INTO payment_events (payment_id, event, source, from_state, to_state, reason)
-     VALUES ($1, $2, $3, $4, $5, $6)`,
-    [id, told.event, told.source, movedFrom ?? state, state, told.reason],
+    `INSERT INTO payment_events (payment_id, event, source, from_state, to_state, reason, actor)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+    [id, told.event, told.source, movedFrom ?? state, state, told.reason, told.actor],
   );
   await postEntries(client, { subject, paymentId: id }, entries);
   if (movedFrom !== undefined) {
@@ -108,6 +113,36 @@ export async function writeChange(
   if (movedFrom !== undefined || method !== undefined)
     await deps.onMoved(client, { payment, method, isReturned: refund > 0n });
   if (refund > 0n) await insertLateRefund(deps, client, { payment, amount: refund });
+  return payment;
+}
+
+/** What the provider says of the payment's money. @throws Error where another payment has it. */
+async function writeMoney(client: PoolClient, planned: PlannedChange): Promise<void> {
+  const { payment, replaced, charges, returns, dispute } = planned;
+  const { id, provider } = payment;
+  if (replaced !== undefined) {
+    const where = 'provider = $1 AND charge_ref = $2 AND payment_id = $3';
+    await client.query(`DELETE FROM charges WHERE ${where}`, [provider, replaced, id]);
+  }
+  for (const charge of charges) await writeCharge(client, payment, charge);
+  for (const { refundRef, money, isBooked } of returns) {
+    const { rowCount } = await client.query(
+      `INSERT INTO returns (provider, refund_ref, payment_id, amount, currency, is_booked) VALUES ($1, $2, $3, $4, $5, $6)
+       ON CONFLICT (provider, refund_ref) DO UPDATE SET is_booked = excluded.is_booked
+       WHERE returns.payment_id = excluded.payment_id`,
+      [provider, refundRef, id, money.amount.toString(), money.currency, isBooked],
+    );
+    if (rowCount !== 1) throw new Error('What went back is of another payment');
+  }
+  if (dispute === undefined) return;
+  const { disputeRef, money, state } = dispute;
+  const { rowCount } = await client.query(
+    `INSERT INTO disputes (provider, dispute_ref, payment_id, amount, currency, state) VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (provider, dispute_ref) DO UPDATE SET state = excluded.state, updated_at = now()
+     WHERE disputes.payment_id = excluded.payment_id`,
+    [provider, disputeRef, id, money.amount.toString(), money.currency, state],
+  );
+  if (rowCount !== 1) throw new Error('The dispute is of another payment');
 }
 
 /** @throws Error where another payment has the charge: who tried then finds that payment by it. */
@@ -123,12 +158,13 @@ async function writeCharge(client: PoolClient, payment: Payment, charge: KnownCh
   if (rowCount !== 1) throw new Error('The charge is of another payment');
 }
 
-async function updatePayment(deps: PaymentTableDeps, client: PoolClient, payment: Payment): Promise<void> {
+async function updatePayment(deps: PaymentTableDeps, client: PoolClient, payment: Payment): Promise<Payment> {
   const { id, state, reason, balance, checkoutRef, chargeRef } = payment;
   const { sealed, methodIndex } = sealedColumns(deps, id, payment);
-  await client.query(
+  const { rows } = await client.query<{ updated_at: Date }>(
     `UPDATE payments SET state = $2, reason = $3, captured = $4, refunded = $5, reserved = $6, sealed = $7,
-       method_index = $8, checkout_ref = $9, charge_ref = $10, due_at = $11, updated_at = now() WHERE id = $1`,
+       method_index = $8, checkout_ref = $9, charge_ref = $10, due_at = $11, processing_at = $12,
+       decision = $13, updated_at = now() WHERE id = $1 RETURNING updated_at`,
     [
       id,
       state,
@@ -141,8 +177,11 @@ async function updatePayment(deps: PaymentTableDeps, client: PoolClient, payment
       checkoutRef,
       chargeRef,
       dueAt(payment, deps.clock.now()),
+      payment.processingAt,
+      payment.decision,
     ],
   );
+  return { ...payment, updatedAt: rows[0]?.updated_at ?? payment.updatedAt };
 }
 
 interface LateRefund {

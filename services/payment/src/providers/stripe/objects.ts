@@ -189,7 +189,7 @@ export function disputeFacts(object: unknown): Facts | undefined {
   // An inquiry (`warning_…`) takes no money.
   if (dispute.status.startsWith('warning')) return [];
   const kind = dispute.status === 'won' || dispute.status === 'lost' ? dispute.status : 'opened';
-  return [{ kind: `dispute.${kind}`, payment: { chargeRef }, money }];
+  return [{ kind: `dispute.${kind}`, payment: { chargeRef }, disputeRef: dispute.id, money }];
 }
 
 /** Pure. Why a card was declined, by Stripe's codes (docs.stripe.com/declines/codes). */

@@ -6,6 +6,7 @@ import { parseFaultRules } from './faults.ts';
 import type { Simulator } from './simulator.ts';
 
 const Webhook = Type.Object({ url: Type.String() });
+const Message = Type.Object({ from: Type.String(), text: Type.String() });
 const Outcomes = Type.Record(Type.String(), Type.String());
 
 export interface ControlOptions {
@@ -33,6 +34,11 @@ export function addControl(app: FastifyInstance, { simulator, credentials, state
       scope.put('/webhook', async (request, reply) => {
         if (!Value.Check(Webhook, request.body)) throw new Error('send {"url": "http://…"}');
         simulator.setWebhook(request.body.url);
+        return await reply.code(204).send();
+      });
+      scope.post('/messages', async (request, reply) => {
+        if (!Value.Check(Message, request.body)) throw new Error('send {"from": "+27…", "text": "…"}');
+        await simulator.write(request.body);
         return await reply.code(204).send();
       });
       scope.get('/requests', async () => simulator.requests());

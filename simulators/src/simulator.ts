@@ -36,12 +36,21 @@ export interface Simulation {
   readonly reset: () => void;
   /** Where it sends what no request says where to send; absent: there is no such thing. */
   readonly setWebhook?: (url: string) => void;
+  /** What a recipient writes, as the provider hands it on; absent: it takes no messages. */
+  readonly incoming?: (message: IncomingText) => Notification | undefined;
   /** The words for what can become of a recipient, for `PUT /_control/outcomes`. */
   readonly outcomes: readonly string[];
   /** The body of an answer that a fault decided. */
   readonly errorBody: (status: number) => unknown;
   /** In milliseconds. */
   readonly retryDelaysMs: readonly number[];
+}
+
+/** What somebody writes to a sender. */
+export interface IncomingText {
+  /** Of E.164. */
+  readonly from: string;
+  readonly text: string;
 }
 
 /** What the frame does for a provider's routes. */
@@ -92,6 +101,12 @@ export interface Simulator extends AsyncDisposable {
    * @throws Error where the provider has no such setting, or the text is no URL.
    */
   setWebhook(url: string): void;
+  /**
+   * Has somebody write to a sender; it is handed on as a notification.
+   *
+   * @throws Error where the provider hands on none, or does not know where to.
+   */
+  write(message: IncomingText): Promise<void>;
   requests(): readonly ReceivedRequest[];
   notifications(): readonly SentNotification[];
   /** Resolves when no notification is left to be sent, or sent again. */
@@ -124,6 +139,11 @@ export async function startSimulator(simulation: Simulation, options: SimulatorO
       outcomes = new Map([...outcomes, ...Object.entries(given)]);
     },
     setWebhook: (given) => setWebhook(simulation, given),
+    async write(message) {
+      const notification = simulation.incoming?.(message);
+      if (notification === undefined) throw new Error(`${simulation.name} has nowhere to hand messages on to`);
+      await notifier.send([notification], { answered: Promise.resolve(), isBeforeTheAnswer: false });
+    },
     requests: () => received.map(({ request }) => request),
     notifications: () => notifier.sent(),
     idle: () => notifier.idle(),

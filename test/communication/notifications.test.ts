@@ -1,6 +1,6 @@
 import { twilioSignature } from '@rollcall/simulators/sms/twilio-signature.ts';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type SmsFixture, startSmsFixture, TWILIO_TOKEN } from './sms-fixture.ts';
+import { NUMBERS, type SmsFixture, startSmsFixture, TWILIO_TOKEN } from './sms-fixture.ts';
 
 let fixture: SmsFixture;
 
@@ -93,6 +93,25 @@ test('who answers STOP gets nothing more, from whoever wrote to them', async () 
   expect((await fixture.send('twilio')).body).toMatchObject({ status: 'suppressed' });
   await fixture.ana('DELETE', '/suppressions/+447400123456');
 });
+
+test.each(['twilio', 'bulksms'] as const)(
+  'by %s, who answers STOP gets nothing more until they answer START',
+  async (name) => {
+    const from = NUMBERS[name];
+    await expect.poll(statusOf(await fixture.send(name))).toBe('delivered');
+    await fixture[name].write({ from, text: 'Stop ' });
+    await expect.poll(async () => (await fixture.send(name)).body?.['status']).toBe('suppressed');
+    await fixture.ana('PUT', `/suppressions/${from}?scope=marketing`);
+    await fixture[name].write({ from, text: 'thanks' });
+    await fixture[name].write({ from, text: 'start' });
+    await expect.poll(async () => (await fixture.send(name)).body?.['status']).toBe('queued');
+    // What their sender has decided is not theirs to undo.
+    expect((await fixture.ana('GET', `/suppressions?recipient=${encodeURIComponent(from)}`)).body).toMatchObject({
+      suppressions: [{ reason: 'manual' }],
+    });
+    await fixture.ana('DELETE', `/suppressions/${from}`);
+  },
+);
 
 test('the end is the same in whatever order reports come, one after another or at once', async () => {
   const orders = permutationsOf(['queued', 'sent', 'delivered']);

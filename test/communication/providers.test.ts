@@ -70,7 +70,7 @@ const cases: readonly Case[] = [
     isNamed: true,
     async start(callback) {
       const accountSid = `AC${'0'.repeat(31)}1`;
-      const simulator = await startTwilio({ accountSid, authToken: 'right', retryDelaysMs: [] });
+      const simulator = await startTwilio({ accountSid, authToken: 'right', retryDelaysMs: [], webhookUrl: callback });
       const settings = {
         baseUrl: new URL(simulator.url),
         timeoutMs,
@@ -180,6 +180,15 @@ describe.each(cases)('$name', ({ name, message, isNamed, start }) => {
     expect(new Set(read.map((report) => report.providerId))).toEqual(new Set([providerId]));
     expect(new Set(read.map(({ messageId }) => messageId))).toEqual(new Set([isNamed ? message.id : undefined]));
     expect(new Set(read.map(({ eventKey }) => eventKey)).size).toBe(read.length);
+  });
+
+  test.runIf(message.channel === 'sms')('what a recipient writes is read as STOP and START, by one rule', async () => {
+    for (const text of [' stop', 'START', 'Thanks']) await simulator.write({ from: sms.to, text });
+    const read = (await reports()).flatMap((reading) => (typeof reading === 'object' ? reading.reports : []));
+    expect(read.map(({ recipient, suppress, isOptIn }) => [recipient, suppress?.kind ?? isOptIn])).toEqual([
+      [sms.to, 'opted-out'],
+      [sms.to, true],
+    ]);
   });
 
   test('a forged notification is one', async () => {

@@ -34,14 +34,21 @@ export interface SmsFixture extends AsyncDisposable {
 }
 
 /** Numbers of countries, each of which has an order of its own. */
-const NUMBERS = { twilio: '+447400123456', bulksms: '+27821234567', both: '+4915123456789' };
+export const NUMBERS = { twilio: '+447400123456', bulksms: '+27821234567', both: '+4915123456789' };
 
 export async function startSmsFixture(): Promise<SmsFixture> {
   await using stack = new AsyncDisposableStack();
   const gateway = stack.use(await startForwarder());
   const notifications = `${gateway.url}/api/v1/communication/notifications`;
   const accountSid = `AC${'0'.repeat(31)}1`;
-  const twilio = stack.use(await startTwilio({ accountSid, authToken: TWILIO_TOKEN, retryDelaysMs: [] }));
+  const twilio = stack.use(
+    await startTwilio({
+      accountSid,
+      authToken: TWILIO_TOKEN,
+      retryDelaysMs: [],
+      webhookUrl: `${notifications}/twilio`,
+    }),
+  );
   const bulksms = stack.use(
     await startBulkSms({
       tokenId: 'id',

@@ -177,7 +177,7 @@ test('whatever is suppressed and sent to again in whatever order, also by a newe
         const changed =
           act === 'add'
             ? (await table.add({ ...addressee, reason, scope: scopeOfReason[reason], messageId: randomUUID() })).isNew
-            : await table.remove(addressee, reason);
+            : await table.remove(addressee, { reason });
         expect(changed).toBe(act === 'add' ? removed.length === 0 : removed.length > 0);
         if (act === 'add') reasons.add(reason);
         else for (const each of removed) reasons.delete(each);
@@ -204,7 +204,7 @@ test('of the same suppression twenty times at once one row is left, and a new on
   const entry = { ...addressee, reason: 'hard-bounce', scope: 'all', messageId: randomUUID() } as const;
   const added = await Promise.all(Array.from({ length: 20 }, () => table.add(entry)));
   expect(added.filter(({ isNew }) => isNew)).toHaveLength(1);
-  expect(await table.remove(addressee, undefined)).toBe(true);
+  expect(await table.remove(addressee, {})).toBe(true);
   expect(await table.has(addressee, 'transactional')).toBe(false);
   expect(await table.add({ ...entry, messageId: randomUUID() })).toMatchObject({ isNew: true });
   expect(await table.has(addressee, 'transactional')).toBe(true);

@@ -7,6 +7,7 @@ import { backoffMs, sleep } from '../retry.ts';
 import { ensureSchema } from './migrate.ts';
 import type { OutboxMessage, OutboxTable, StrandedMessage } from './outbox-table.ts';
 import { isDatabaseUnavailable, type Pool } from './pool.ts';
+import { createPruner } from './pruner.ts';
 
 const DAY_SECONDS = 86_400;
 const START_RETRY = { baseMs: 500, maxMs: 5000 };
@@ -22,9 +23,6 @@ const SENDERS_PER_LANE = 2;
  */
 const SENDER_GROUPS = 6;
 const RELAY_BATCH = 200;
-const PRUNE_INTERVAL_MS = 3_600_000;
-/** Deleted within some milliseconds, so that what is new does not wait for it. */
-const PRUNE_BATCH = 1000;
 const KEPT = [
   { state: 'delivered', days: 7 },
   { state: 'dead', days: 90 },
@@ -115,7 +113,7 @@ export function createOutbox<Message extends OutboxMessage>(options: OutboxOptio
   async function run(): Promise<void> {
     const queue = await connect();
     if (queue === undefined) return;
-    const prune = createPruning(options);
+    await Promise.all(pruners.map((pruner) => pruner.start()));
     while (!stopping.signal.aborted) {
       awake = Promise.withResolvers();
       try {
@@ -123,22 +121,22 @@ export function createOutbox<Message extends OutboxMessage>(options: OutboxOptio
       } catch (err) {
         log[levelOf(err)]({ err, outbox: name }, 'messages could not be handed to the queue yet');
       }
-      if (await prune()) continue;
       await Promise.race([awake.promise, sleep(options.retries.relaySeconds * 1000, stopping.signal)]);
     }
     await queue.boss.stop({ timeout: STOP_GRACE_MS });
   }
 
+  const pruners = prunersOf(options);
+
   return {
     name,
     wake: () => awake.resolve(),
-    start() {
+    async start() {
       running ??= run();
-      return Promise.resolve();
     },
     async stop() {
       stopping.abort();
-      await running;
+      await Promise.all([running, ...pruners.map((pruner) => pruner.stop())]);
     },
   };
 }
@@ -165,31 +163,11 @@ async function relay<Message extends OutboxMessage>(
   }
 }
 
-/**
- * Forgets what is old, some at a time, once an hour.
- *
- * @returns a function to be called again and again, which says whether there is more to forget at
- * once.
- */
-function createPruning<Message extends OutboxMessage>(options: OutboxOptions<Message>): () => Promise<boolean> {
-  const { name, messages, clock, log } = options;
-  let nextAt = 0;
-  return async () => {
-    const now = clock.monotonicMs();
-    if (now < nextAt) return false;
-    // Before it is tried: what cannot be done now is not to be tried at every turn.
-    nextAt = now + PRUNE_INTERVAL_MS;
-    try {
-      for (const old of KEPT) {
-        if ((await messages.prune(old, PRUNE_BATCH)) < PRUNE_BATCH) continue;
-        nextAt = now;
-        return true;
-      }
-    } catch (err) {
-      log[levelOf(err)]({ err, outbox: name }, 'old messages could not be deleted');
-    }
-    return false;
-  };
+/** Each kind of what is over has its own age. */
+function prunersOf<Message extends OutboxMessage>({ name, messages, log }: OutboxOptions<Message>): readonly Actor[] {
+  return KEPT.map((old) =>
+    createPruner({ name: `${name}-${old.state}`, prune: (limit) => messages.prune(old, limit), log }),
+  );
 }
 
 /** A database that does not answer is logged where it is noticed. */

@@ -4,7 +4,13 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { isBasic } from '../basic-auth.ts';
 import { jsonOf } from '../bodies.ts';
 import type { Notification } from '../notifier.ts';
-import { type SimulationContext, type Simulator, type SimulatorOptions, startSimulator } from '../simulator.ts';
+import {
+  type IncomingText,
+  type SimulationContext,
+  type Simulator,
+  type SimulatorOptions,
+  startSimulator,
+} from '../simulator.ts';
 import { type BulkSmsText, parseSubmission } from './bulksms-submission.ts';
 import { classOf } from './numbers.ts';
 
@@ -64,6 +70,7 @@ export async function startBulkSms(options: BulkSmsOptions = {}): Promise<Simula
       setWebhook(url) {
         webhookUrl = url;
       },
+      incoming: (message) => (webhookUrl === undefined ? undefined : webhookCall(webhookUrl, [received(message)])),
       outcomes: OUTCOMES,
       errorBody: (status) => problem(status, undefined),
       retryDelaysMs: [1000, 10_000, 60_000],
@@ -167,6 +174,24 @@ function webhookCall(url: string, chunk: readonly unknown[]): Notification {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(chunk),
   });
+}
+
+/** What somebody wrote: a message of the type RECEIVED. */
+function received({ from, text }: IncomingText): unknown {
+  return {
+    id: randomUUID(),
+    type: 'RECEIVED',
+    from: from.replace('+', ''),
+    to: '27600000001',
+    body: text,
+    encoding: 'TEXT',
+    protocolId: 0,
+    messageClass: 0,
+    submission: null,
+    status: null,
+    relatedSentMessageId: null,
+    userSuppliedId: null,
+  };
 }
 
 function chunksOfTen<Item>(items: readonly Item[]): readonly (readonly Item[])[] {

@@ -5,7 +5,13 @@ import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { jsonOf } from '../bodies.ts';
 import type { Notification } from '../notifier.ts';
-import { type SimulationContext, type Simulator, type SimulatorOptions, startSimulator } from '../simulator.ts';
+import {
+  type IncomingText,
+  type SimulationContext,
+  type Simulator,
+  type SimulatorOptions,
+  startSimulator,
+} from '../simulator.ts';
 import { classOf } from './numbers.ts';
 
 const MOST_MESSAGES = 200;
@@ -85,6 +91,7 @@ export async function startClickatell(options: ClickatellOptions = {}): Promise<
       setWebhook(url) {
         callbackUrl = url;
       },
+      incoming: (message) => (callbackUrl === undefined ? undefined : incoming(message, callbackUrl)),
       outcomes: [...REFUSALS.map(String), ...ENDS],
       errorBody: (status) => failure(status === 429 ? 43 : 19),
       retryDelaysMs: [1000, 10_000, 60_000],
@@ -147,7 +154,34 @@ function statusUpdates(taken: readonly ClickatellMessage[], url: string | undefi
   });
 }
 
+/** What somebody wrote, as One API calls it: a mobile originated text. */
+function incoming({ from, text }: IncomingText, url: string): Notification {
+  const messageId = randomUUID().replaceAll('-', '');
+  return callOf(url, (at) => ({
+    moText: [
+      {
+        channel: 'sms',
+        messageId,
+        relatedMessageId: null,
+        from: from.replace('+', ''),
+        to: '27600000001',
+        timestamp: at.getTime(),
+        encoding: 'UTF-8',
+        content: text,
+      },
+    ],
+  }));
+}
+
 function statusUpdate({ apiMessageId, clientMessageId, status }: ClickatellMessage, url: string): Notification {
+  return callOf(url, (at) => ({
+    messageStatusUpdate: [
+      { channel: 'sms', messageId: apiMessageId, clientMessageId, timestamp: at.getTime(), status },
+    ],
+  }));
+}
+
+function callOf(url: string, eventAt: (at: Date) => unknown): Notification {
   // Nothing is signed; who forges one does not know the secret in the path.
   return ({ at, isForged }) => ({
     url: isForged ? `${url}0` : url,
@@ -155,11 +189,7 @@ function statusUpdate({ apiMessageId, clientMessageId, status }: ClickatellMessa
     body: JSON.stringify({
       integrationId: 'ff8080815f6b0001',
       integrationName: 'Rollcall',
-      event: {
-        messageStatusUpdate: [
-          { channel: 'sms', messageId: apiMessageId, clientMessageId, timestamp: at.getTime(), status },
-        ],
-      },
+      event: eventAt(at),
     }),
   });
 }

@@ -89,8 +89,16 @@ describe('a message', () => {
     expect(await client().messages(sid).fetch()).toMatchObject({ status: 'undelivered', errorCode: Number(code) });
   });
 
-  test('has no callbacks but those of its request', () => {
-    expect(() => simulator.setWebhook(callback)).toThrow('twilio is told by its requests');
+  test('of somebody is handed on to the webhook of incoming messages, and signed', async () => {
+    await expect(simulator.write({ from: TO, text: 'STOP' })).rejects.toThrow('twilio has nowhere');
+    simulator.setWebhook(callback);
+    await simulator.write({ from: TO, text: 'STOP' });
+    await simulator.idle();
+    const [taken] = receiver.taken;
+    const fields = Object.fromEntries(new URLSearchParams(taken?.body));
+    expect(fields).toMatchObject({ From: TO, To: FROM, Body: 'STOP', SmsStatus: 'received' });
+    expect(fields['MessageStatus']).toBeUndefined();
+    expect(taken?.headers['x-twilio-signature']).toBe(twilioSignature(TOKEN, callback, fields));
   });
 
   test('stays where it is said to', async () => {

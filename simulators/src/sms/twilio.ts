@@ -3,7 +3,13 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { isBasic } from '../basic-auth.ts';
 import { formOf } from '../bodies.ts';
 import type { Notification } from '../notifier.ts';
-import { type SimulationContext, type Simulator, type SimulatorOptions, startSimulator } from '../simulator.ts';
+import {
+  type IncomingText,
+  type SimulationContext,
+  type Simulator,
+  type SimulatorOptions,
+  startSimulator,
+} from '../simulator.ts';
 import { classOf } from './numbers.ts';
 import { segmentsOf } from './segments.ts';
 import { type TwilioErrorCode, twilioError, twilioErrorOfStatus } from './twilio-errors.ts';
@@ -27,6 +33,8 @@ export interface TwilioOptions extends SimulatorOptions {
   /** What it may send from; anything when absent. */
   readonly senders?: readonly string[];
   readonly messagingServiceSids?: readonly string[];
+  /** Where incoming messages go; nowhere when absent. */
+  readonly webhookUrl?: string;
 }
 
 interface TwilioMessage {
@@ -50,6 +58,7 @@ export async function startTwilio(options: TwilioOptions = {}): Promise<Simulato
     senders,
     messagingServiceSids = [`MG${'0'.repeat(31)}1`],
   } = options;
+  let { webhookUrl } = options;
   const account: Account = { accountSid, authToken, senders, messagingServiceSids };
   const messages = new Map<string, TwilioMessage>();
   return await startSimulator(
@@ -59,6 +68,10 @@ export async function startTwilio(options: TwilioOptions = {}): Promise<Simulato
       credentials: (url) => ({ baseUrl: url, accountSid, authToken, messagingServiceSids }),
       state: () => ({ messages: [...messages.values()] }),
       reset: () => messages.clear(),
+      setWebhook(url) {
+        webhookUrl = url;
+      },
+      incoming: (message) => (webhookUrl === undefined ? undefined : incoming(message, webhookUrl, account)),
       outcomes: [...REFUSALS.map(String), ...FAILURES.map(String), ...STATUSES],
       errorBody: twilioErrorOfStatus,
       // Status callbacks are not repeated.
@@ -174,10 +187,10 @@ function statusCallbacks(message: TwilioMessage, url: string, account: Account):
     .map((status) => callbackOf({ ...message, status }, url, account));
 }
 
-function callbackOf(message: TwilioMessage, url: string, { accountSid, authToken }: Account): Notification {
+function callbackOf(message: TwilioMessage, url: string, account: Account): Notification {
   const { sid, status, to, from, messagingServiceSid, errorCode } = message;
-  const fields = {
-    AccountSid: accountSid,
+  return signed(url, account, {
+    AccountSid: account.accountSid,
     ApiVersion: API_VERSION,
     ...(from === null ? {} : { From: from }),
     MessageSid: sid,
@@ -187,7 +200,28 @@ function callbackOf(message: TwilioMessage, url: string, { accountSid, authToken
     SmsStatus: status,
     To: to,
     ...(status === 'undelivered' ? { ErrorCode: String(errorCode) } : {}),
-  };
+  });
+}
+
+/** What somebody wrote to a number of the account. */
+function incoming({ from, text }: IncomingText, url: string, account: Account): Notification {
+  const sid = `SM${randomUUID().replaceAll('-', '')}`;
+  return signed(url, account, {
+    AccountSid: account.accountSid,
+    ApiVersion: API_VERSION,
+    Body: text,
+    From: from,
+    MessageSid: sid,
+    NumMedia: '0',
+    NumSegments: String(segmentsOf(text).length),
+    SmsMessageSid: sid,
+    SmsSid: sid,
+    SmsStatus: 'received',
+    To: account.senders?.[0] ?? '+27600000001',
+  });
+}
+
+function signed(url: string, { authToken }: Account, fields: Readonly<Record<string, string>>): Notification {
   return ({ isForged }) => ({
     url,
     headers: {

@@ -111,9 +111,20 @@ interface SuppressionQuery {
   readonly category: Category;
 }
 
+/** A recipient who had opted out wants to get messages again. */
+interface OptIn {
+  readonly subject: string;
+  readonly channel: Channel;
+  readonly recipient: string;
+  /** An opt-out that is newer holds. */
+  readonly saidAt: Date;
+}
+
 /** Who does not want messages. */
 export interface Suppressions {
   isSuppressed(query: SuppressionQuery): Promise<boolean>;
+  /** Undoes what the recipient said before, and no other reason. */
+  optIn(optIn: OptIn): Promise<void>;
   suppress(request: SuppressionRequest): Promise<void>;
 }
 

@@ -124,6 +124,8 @@ export interface ProviderReport {
   readonly receipt?: Receipt;
   readonly reason?: string;
   readonly suppress?: Suppression;
+  /** Of a recipient who had opted out, and wants to get messages again. */
+  readonly isOptIn?: boolean;
   /** Anybody may have said it who knows the message: nobody but its recipient is suppressed by it. */
   readonly isUnproven?: boolean;
 }

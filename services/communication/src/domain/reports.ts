@@ -62,7 +62,8 @@ export async function applyReport(
 ): Promise<void> {
   const { store, messages, suppressions, clock } = deps;
   const { messageId, providerId, receipt, reason, recipient } = report;
-  if (messageId === undefined && providerId === undefined) return applyToRecipient(deps, { id, provider, report });
+  if (messageId === undefined && providerId === undefined)
+    return applyToRecipient(deps, { id, provider, report, receivedAt });
   const ids = {
     ...(messageId !== undefined && UUID.test(messageId) && { messageId }),
     ...(providerId !== undefined && { providerId }),
@@ -89,17 +90,23 @@ export async function applyReport(
 }
 
 /**
- * A recipient has answered that they want nothing more. Which subject is meant nobody can tell: it
- * holds for all who wrote to them by that provider.
+ * A recipient has answered that they want nothing more, or messages again. Which subject is meant
+ * nobody can tell: it holds for all who wrote to them by that provider.
  */
 async function applyToRecipient(
   { store, messages, suppressions }: ReportDeps,
-  { id, provider, report: { recipient, suppress } }: Pick<DueReport, 'id' | 'provider' | 'report'>,
+  { id, provider, report, receivedAt }: Pick<DueReport, 'id' | 'provider' | 'report' | 'receivedAt'>,
 ): Promise<void> {
-  if (recipient === undefined || suppress === undefined) return store.end(id, undefined);
+  const { recipient, suppress, isOptIn = false } = report;
+  if (recipient === undefined || (suppress === undefined && !isOptIn)) return store.end(id, undefined);
   const known = await messages.findLast(provider, recipient);
   for (const { id: messageId, subject, channel, to } of known) {
-    await suppressions.suppress({ ...suppress, subject, channel, recipient: to, messageId });
+    if (suppress !== undefined) {
+      await suppressions.suppress({ ...suppress, subject, channel, recipient: to, messageId });
+    } else {
+      // Reports are worked on in any order: a STOP that came later holds.
+      await suppressions.optIn({ subject, channel, recipient: to, saidAt: receivedAt });
+    }
   }
   await store.end(id, known[0]?.id);
 }

@@ -51,14 +51,21 @@ interface SuppressionFilter {
   readonly reason: SuppressionReason | undefined;
 }
 
+/** Which of those of one recipient; all where nothing is said. */
+interface SuppressionsOfOne {
+  readonly reason?: SuppressionReason | undefined;
+  /** None that is newer. */
+  readonly before?: Date;
+}
+
 /** Suppressions, as they are stored. */
 export interface SuppressionStore {
   /** Whether one holds for messages of a category. */
   has(addressee: Addressee, category: 'transactional' | 'marketing'): Promise<boolean>;
   /** One that is there for the same reason keeps its age and its message. */
   add(entry: SuppressionEntry): Promise<{ readonly suppression: StoredSuppression; readonly isNew: boolean }>;
-  /** @param reason undefined: for all. @returns whether there was one. */
-  remove(addressee: Addressee, reason: SuppressionReason | undefined): Promise<boolean>;
+  /** @returns whether there was one. */
+  remove(addressee: Addressee, which: SuppressionsOfOne): Promise<boolean>;
   list(subject: string, filter: SuppressionFilter, page: ListPage): Promise<NewestPage<StoredSuppression>>;
 }
 

@@ -28,6 +28,11 @@ export function createUnreachable({ suppressions, devices, clock }: UnreachableD
       if (channel !== 'push') return suppressions.has({ subject, channel, recipient }, category);
       return (await devices.find(subject, possibleTargets(recipient)))?.isGone ?? false;
     },
+    async optIn({ subject, channel, recipient, saidAt }) {
+      if (channel === 'push') return;
+      const reason = reasonOf('opted-out', channel);
+      await suppressions.remove({ subject, channel, recipient }, { reason, before: saidAt });
+    },
     async suppress({ subject, channel, recipient, messageId, kind, since }) {
       if (channel !== 'push') {
         const reason = reasonOf(kind, channel);

@@ -22,6 +22,7 @@ import {
   textOf,
 } from './http-call.ts';
 import { hasToken } from './notification-token.ts';
+import { reportsOfAnswer } from './sms-answers.ts';
 
 export interface BulkSmsSettings extends HttpSettings {
   /** Of an API token: its id and its secret. */
@@ -91,8 +92,11 @@ function readNotification({ url, body }: ProviderNotification, token: string): N
 }
 
 function reportOf(message: unknown): readonly ProviderReport[] {
-  const { id, status } = fieldsOf(message);
+  const { id, type: kind, from, body, status } = fieldsOf(message);
   const providerId = textOf(id);
+  if (kind === 'RECEIVED' && providerId !== undefined) {
+    return reportsOfAnswer({ id: providerId, from: textOf(from) ?? '', text: textOf(body) ?? '' });
+  }
   const { id: statusId, type } = fieldsOf(status);
   if (providerId === undefined || typeof statusId !== 'string' || typeof type !== 'string') return [];
   const receipt = RECEIPTS[type];

@@ -21,6 +21,7 @@ import {
   textOf,
 } from './http-call.ts';
 import { hasToken } from './notification-token.ts';
+import { reportsOfAnswer } from './sms-answers.ts';
 
 export interface ClickatellSettings extends HttpSettings {
   readonly apiKey: string;
@@ -99,8 +100,21 @@ function refusedFor(code: unknown): SendOutcome {
 function readNotification({ url, body }: ProviderNotification, token: string): NotificationReading {
   if (!hasToken(url, token)) return 'forged';
   const { event } = jsonFields(Buffer.from(body).toString('utf8'));
-  const { messageStatusUpdate } = fieldsOf(event);
-  return Array.isArray(messageStatusUpdate) ? { reports: messageStatusUpdate.flatMap(reportOf) } : 'unreadable';
+  const { messageStatusUpdate: updates, moText: answers } = fieldsOf(event);
+  if (!Array.isArray(updates) && !Array.isArray(answers)) return 'unreadable';
+  return {
+    reports: [
+      ...(Array.isArray(updates) ? updates.flatMap(reportOf) : []),
+      ...(Array.isArray(answers) ? answers.flatMap(answerOf) : []),
+    ],
+  };
+}
+
+/** A text that a person wrote (mobile originated). */
+function answerOf(answer: unknown): readonly ProviderReport[] {
+  const { messageId, from, content } = fieldsOf(answer);
+  const id = textOf(messageId);
+  return id === undefined ? [] : reportsOfAnswer({ id, from: textOf(from) ?? '', text: textOf(content) ?? '' });
 }
 
 function reportOf(update: unknown): readonly ProviderReport[] {

@@ -206,7 +206,7 @@ async function reported(deliveries: readonly object[], settings: Partial<SmppSet
   return kept;
 }
 
-test('receipts are handed on, by their fields or their text; messages of people are none', async () => {
+test('receipts are handed on, by their fields or their text; of what people write, STOP and START', async () => {
   const kept = await reported([
     receipt(text('DELIVRD', 'A1')),
     receipt('', { receipted_message_id: 'A2', message_state: 5 }),
@@ -214,12 +214,21 @@ test('receipts are handed on, by their fields or their text; messages of people 
     receipt(text('UNKNOWN', 'A4')),
     receipt('no receipt at all'),
     { esm_class: 0, short_message: text('DELIVRD', 'A5'), source_addr: '27821234567' },
+    { esm_class: 0, short_message: 'Stop', source_addr: '27821234567' },
+    { esm_class: 0, short_message: '', message_payload: 'START', source_addr: '27821234567' },
   ]);
   expect(kept).toEqual([
     { eventKey: 'A1:DELIVRD', providerId: 'A1', receipt: 'delivered', reason: 'DELIVRD 00A' },
     { eventKey: 'A2:UNDELIV', providerId: 'A2', receipt: 'bounced', reason: 'UNDELIV' },
     { eventKey: 'A3:ENROUTE', providerId: 'A3', receipt: 'sent', reason: 'ENROUTE 00A' },
     { eventKey: 'A4:UNKNOWN', providerId: 'A4', reason: 'UNKNOWN 00A' },
+    {
+      eventKey: expect.stringMatching(/:STOP$/),
+      recipient: '+27821234567',
+      reason: 'STOP',
+      suppress: { kind: 'opted-out' },
+    },
+    { eventKey: expect.stringMatching(/:START$/), recipient: '+27821234567', reason: 'START', isOptIn: true },
   ]);
 });
 

@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import type { Pdu } from 'smpp';
 import type { MessageProvider, OutgoingSms, ProviderReport, RefusalCause, SendOutcome } from '../domain/ports.ts';
 import { segmentsOf } from '../domain/segments.ts';
 import type { Receipt } from '../domain/states.ts';
 import { createSmppLink, type SmppAnswer, type SmppLinkSettings } from './smpp-link.ts';
+import { reportsOfAnswer } from './sms-answers.ts';
 
 export interface SmppSettings extends SmppLinkSettings {
   /** A number or a name that the account may send from. */
@@ -78,8 +80,8 @@ export function createSmpp({ sender, receiptIds, ...settings }: SmppSettings): M
     },
     onReports(keep) {
       link.receive(async (pdu) => {
-        const report = reportOf(pdu, receiptIds);
-        if (report !== undefined) await keep([report]);
+        const reports = reportsOf(pdu, receiptIds);
+        if (reports.length > 0) await keep(reports);
       });
     },
     close: () => link.close(),
@@ -123,10 +125,25 @@ function refusalOf(status: number): SendOutcome {
   return { outcome: 'failed', reason, ...(SLOWER.has(status) && { retryAfterMs: SLOWER_MS }) };
 }
 
-/** A receipt, by its fields or by its text (appendix B). Messages of people are none. */
+/** Of `esm_class`, section 5.2.12. */
+const KIND = 0x3c;
+const RECEIPT = 0x04;
+
+function reportsOf(pdu: Pdu, receiptIds: ReceiptIds): readonly ProviderReport[] {
+  const kind = (pdu.esm_class ?? 0) & KIND;
+  if (kind === RECEIPT) return [reportOf(pdu, receiptIds)].filter((report) => report !== undefined);
+  return kind === 0 ? answersOf(pdu) : [];
+}
+
+/** What a person wrote. It has no id: who says STOP, START and STOP says three things. */
+function answersOf({ source_addr: from = '', short_message: short, message_payload: long }: Pdu) {
+  const text = String(short?.message ?? '') || String(long?.message ?? '');
+  return reportsOfAnswer({ id: randomUUID(), from, text });
+}
+
+/** A receipt, by its fields or by its text (appendix B). */
 function reportOf(pdu: Pdu, receiptIds: ReceiptIds): ProviderReport | undefined {
-  const { esm_class: kind = 0, short_message: short, receipted_message_id: given, message_state: stateNumber } = pdu;
-  if ((kind & 0x3c) !== 0x04) return undefined;
+  const { short_message: short, receipted_message_id: given, message_state: stateNumber } = pdu;
   const text = String(short?.message ?? '');
   const id = given ?? /\bid:(\S+)/i.exec(text)?.[1];
   const state = STATES[stateNumber ?? -1] ?? /\bstat:([A-Z]+)/i.exec(text)?.[1]?.toUpperCase().slice(0, 7);

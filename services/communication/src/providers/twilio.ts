@@ -8,7 +8,6 @@ import type {
   NotificationReading,
   OutgoingSms,
   ProviderNotification,
-  ProviderReport,
   RefusalCause,
   SendOutcome,
 } from '../domain/ports.ts';
@@ -22,6 +21,7 @@ import {
   outcomeWithoutAnswer,
   textOf,
 } from './http-call.ts';
+import { reportsOfAnswer } from './sms-answers.ts';
 
 export interface TwilioSettings extends HttpSettings {
   readonly accountSid: string;
@@ -124,7 +124,10 @@ function readNotification(notification: ProviderNotification, authToken: string)
   const sid = form.get('MessageSid');
   const status = form.get('MessageStatus');
   if (sid === null) return 'unreadable';
-  if (status === null) return { reports: answersOf(sid, form) };
+  if (status === null) {
+    const [from, text, decided] = [form.get('From') ?? '', form.get('Body') ?? '', form.get('OptOutType') ?? undefined];
+    return { reports: reportsOfAnswer({ id: sid, from, text, decided }) };
+  }
   const receipt = RECEIPTS[status];
   const code = form.get('ErrorCode');
   const messageId = new URL(notification.url).searchParams.get('message');
@@ -141,17 +144,6 @@ function readNotification(notification: ProviderNotification, authToken: string)
       },
     ],
   };
-}
-
-/** What Twilio takes for STOP by itself, in English. https://help.twilio.com/articles/223134027 */
-const STOP_WORDS = new Set(['STOP', 'STOPALL', 'UNSUBSCRIBE', 'CANCEL', 'END', 'QUIT', 'OPTOUT', 'REVOKE']);
-
-/** Of what a recipient has answered: whether they want nothing more. The rest is not for us. */
-function answersOf(sid: string, form: URLSearchParams): readonly ProviderReport[] {
-  const recipient = form.get('From');
-  const isStop = form.get('OptOutType') === 'STOP' || STOP_WORDS.has((form.get('Body') ?? '').trim().toUpperCase());
-  if (recipient === null || !isStop) return [];
-  return [{ eventKey: `${sid}:STOP`, recipient, reason: 'STOP', suppress: { kind: 'opted-out' } }];
 }
 
 /**

@@ -96,7 +96,10 @@ function writeRoutes(app: App, suppressions: SuppressionStore): void {
     async (request, reply) => {
       const { channel, reason } = request.query;
       const addressee = addresseeOf('path/recipient', request.params.recipient, channel);
-      const isRemoved = await suppressions.remove({ ...addressee, subject: ownerOf(request, 'suppressions') }, reason);
+      const isRemoved = await suppressions.remove(
+        { ...addressee, subject: ownerOf(request, 'suppressions') },
+        { reason },
+      );
       if (!isRemoved) throw commonError('NOT_FOUND');
       return reply.status(204).send(null);
     },

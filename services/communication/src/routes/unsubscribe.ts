@@ -42,7 +42,7 @@ export function unsubscribePages({ links, suppressions }: UnsubscribePagesDeps):
           return sendPage(reply, unsubscribed(subscription));
         }
         if (form?.get('subscribe') !== 'again') return sendPage(reply, { ...question(subscription), status: 400 });
-        await suppressions.remove(addresseeOf(subscription), REASON);
+        await suppressions.remove(addresseeOf(subscription), { reason: REASON });
         return sendPage(reply, subscribed(subscription));
       });
       done();

@@ -89,11 +89,12 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
       if (row === undefined) throw new Error('PostgreSQL returned no row of a suppression that was written');
       return { suppression: suppressionOf(row), isNew: row.id === id };
     },
-    async remove({ subject, channel, recipient }, reason) {
+    async remove({ subject, channel, recipient }, { reason, before }) {
       const { rowCount } = await pool().query(
         `DELETE FROM suppressions
-         WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3) AND ($4::text IS NULL OR reason = $4)`,
-        [subject, channel, index.candidates(foldedRecipient(recipient)), reason],
+         WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3) AND ($4::text IS NULL OR reason = $4)
+           AND ($5::timestamptz IS NULL OR created_at < $5)`,
+        [subject, channel, index.candidates(foldedRecipient(recipient)), reason, before],
       );
       return rowCount !== 0;
     },

@@ -2,6 +2,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { communicationProcess } from '@rollcall/communication/service.ts';
 import { startPostgres } from '@rollcall/local/postgres.ts';
+import { startRedis } from '@rollcall/local/redis.ts';
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
 import { createMailpit, MAILPIT_TIMEOUT_MS, type TestMailpit } from '../support/mailpit.ts';
 import { createDatabase, startAgain } from '../support/postgres.ts';
@@ -157,6 +158,46 @@ test('a database that is restarted under load loses no accepted mail, and repeat
   const arrived = await arrivals('restarted');
   expect(new Set(arrived.values())).toEqual(new Set([1]));
   expect(ids.filter((id) => !arrived.has(id))).toEqual([]);
+});
+
+test('a Redis that is lost under load and comes back empty costs no mail, and limits hold as documented', {
+  timeout: 180_000,
+}, async () => {
+  const directory = await mkdtemp(join(inject('temporaryDirectory'), 'redis-'));
+  const redis = each.use(await startRedis({ directory, binary: inject('redisBinary') }));
+  const database = each.use(await createDatabase());
+  const store = { ...(await settings()), ROLLCALL_REDIS_URL: redis.url, ROLLCALL_REDIS_PREFIX: 'lost' };
+  const service = each.use(await startCommunication({ databaseUrl: database.url, settings: store }));
+  const caller = await service.callerOf('lost');
+  const storeIs = async () => (await caller('GET', '/health')).body?.['store'];
+  await expect.poll(storeIs).toBe('connected');
+  const ids: string[] = [];
+  let refused = 0;
+  const sendFor = async (count: number) => {
+    for (let number = 0; number < count; number += 1) {
+      const body = { to: `somebody-${number}@example.com`, subject: `lost ${ids.length}`, text: 'Good day' };
+      const { status, body: message } = await caller('POST', '/emails', { body });
+      expect([202, 429]).toContain(status);
+      if (status === 202) ids.push(String(message?.['id']));
+      else refused += 1;
+    }
+  };
+  const sending = Promise.all([sendFor(180), sendFor(180)]);
+  await vi.waitUntil(() => ids.length > 50, { timeout: 60_000, interval: 5 });
+  await redis.kill();
+  await expect.poll(storeIs).toBe('disconnected');
+  await vi.waitUntil(() => ids.length > 100, { timeout: 60_000, interval: 5 });
+  await redis.start();
+  await sending;
+  await expect.poll(storeIs, { timeout: 20_000 }).toBe('connected');
+  // The limit from the replica on its own, and from Redis before and after it came back empty.
+  expect(ids.length).toBeLessThanOrEqual(300);
+  expect(ids.length + refused).toBe(360);
+  expect(refused).toBeGreaterThan(0);
+  expect(await untilOver(service)).toMatchObject({ sent: ids.length, unknown: 0, failed: 0 });
+  const arrived = await arrivals('lost');
+  expect([...arrived.keys()].sort()).toEqual([...ids].sort());
+  expect(new Set(arrived.values())).toEqual(new Set([1]));
 });
 
 test('recipients that are deferred again and again get their mail, and the numbers add up', {

@@ -89,6 +89,7 @@ interface Running {
 export function createOutbox<Message extends OutboxMessage>(options: OutboxOptions<Message>): Outbox {
   const { name, log } = options;
   const stopping = new AbortController();
+  const pruners = prunersOf(options);
   let running: Promise<void> | undefined;
   let awake = Promise.withResolvers<void>();
 
@@ -123,10 +124,8 @@ export function createOutbox<Message extends OutboxMessage>(options: OutboxOptio
       }
       await Promise.race([awake.promise, sleep(options.retries.relaySeconds * 1000, stopping.signal)]);
     }
-    await queue.boss.stop({ timeout: STOP_GRACE_MS });
+    await Promise.all([queue.boss.stop({ timeout: STOP_GRACE_MS }), ...pruners.map((pruner) => pruner.stop())]);
   }
-
-  const pruners = prunersOf(options);
 
   return {
     name,
@@ -136,7 +135,7 @@ export function createOutbox<Message extends OutboxMessage>(options: OutboxOptio
     },
     async stop() {
       stopping.abort();
-      await Promise.all([running, ...pruners.map((pruner) => pruner.stop())]);
+      await running;
     },
   };
 }

@@ -4,7 +4,13 @@ import { bytesOf, readable } from './bodies.ts';
 import { addControl } from './control.ts';
 import { createFaults, type FaultRule, isTaken, type RequestFaultRule } from './faults.ts';
 import { misbehave, never } from './misbehaviour.ts';
-import { createNotifier, type Notification, type NotificationTiming, type SentNotification } from './notifier.ts';
+import {
+  createNotifier,
+  type Notification,
+  type NotificationTiming,
+  type Notifier,
+  type SentNotification,
+} from './notifier.ts';
 
 /** SendGrid takes mails of 30 MB; no provider takes more. */
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024;
@@ -139,11 +145,7 @@ export async function startSimulator(simulation: Simulation, options: SimulatorO
       outcomes = new Map([...outcomes, ...Object.entries(given)]);
     },
     setWebhook: (given) => setWebhook(simulation, given),
-    async write(message) {
-      const notification = simulation.incoming?.(message);
-      if (notification === undefined) throw new Error(`${simulation.name} has nowhere to hand messages on to`);
-      await notifier.send([notification], { answered: Promise.resolve(), isBeforeTheAnswer: false });
-    },
+    write: (message) => handOn(simulation, notifier, message),
     requests: () => received.map(({ request }) => request),
     notifications: () => notifier.sent(),
     idle: () => notifier.idle(),
@@ -212,6 +214,12 @@ function setWebhook(simulation: Simulation, url: string): void {
   if (simulation.setWebhook === undefined) throw new Error(`${simulation.name} is told by its requests where to send`);
   if (!URL.canParse(url)) throw new Error('send {"url": "http://…"}');
   simulation.setWebhook(url);
+}
+
+async function handOn({ name, incoming }: Simulation, notifier: Notifier, message: IncomingText): Promise<void> {
+  const notification = incoming?.(message);
+  if (notification === undefined) throw new Error(`${name} has nowhere to hand messages on to`);
+  await notifier.send([notification], { answered: Promise.resolve(), isBeforeTheAnswer: false });
 }
 
 /** A request and what becomes of it. */

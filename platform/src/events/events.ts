@@ -21,7 +21,16 @@ interface NewEvent {
  * Writes events down in the transaction that makes them happen, after the statement that changes the
  * resource: its lock on the row keeps the events of a resource in order.
  */
-export type RecordEvents = (client: PoolClient, events: readonly NewEvent[]) => Promise<void>;
+export interface RecordEvents {
+  (client: PoolClient, events: readonly NewEvent[]): Promise<void>;
+  /**
+   * An event for `INSERT INTO events (id, subject, type, resource_id, data)` within the one statement
+   * that makes it happen: that spares the round trips of a transaction.
+   */
+  readonly valuesOf: (event: NewEvent) => EventValues;
+}
+
+type EventValues = readonly [id: string, subject: string, type: string, resourceId: string, data: Buffer];
 
 /** What the data of an event is sealed for. */
 export function eventContext(id: string): string {
@@ -34,24 +43,22 @@ export function eventContext(id: string): string {
  * @param types all that there are: webhooks can ask for no others.
  */
 export function createEventRecorder(vault: Vault, types: readonly string[]): RecordEvents {
-  return async (client, events) => {
+  const valuesOf = ({ subject, type, resourceId, data }: NewEvent): EventValues => {
+    if (!types.includes(type)) throw new Error(`No type of event is named ${type}`);
+    const id = randomUUID();
+    return [id, subject, type, resourceId, vault.seal(JSON.stringify(data), eventContext(id))];
+  };
+  const record = async (client: PoolClient, events: readonly NewEvent[]): Promise<void> => {
     if (events.length === 0) return;
-    const unknown = events.find(({ type }) => !types.includes(type));
-    if (unknown !== undefined) throw new Error(`No type of event is named ${unknown.type}`);
-    const rows = events.map((event) => ({ ...event, id: randomUUID() }));
+    const rows = events.map(valuesOf);
     await client.query(
       `INSERT INTO events (id, subject, type, resource_id, data)
        SELECT id, subject, type, resource_id, data
        FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::bytea[])
          WITH ORDINALITY AS event (id, subject, type, resource_id, data, place)
        ORDER BY place`,
-      [
-        rows.map(({ id }) => id),
-        rows.map(({ subject }) => subject),
-        rows.map(({ type }) => type),
-        rows.map(({ resourceId }) => resourceId),
-        rows.map(({ id, data }) => vault.seal(JSON.stringify(data), eventContext(id))),
-      ],
+      [0, 1, 2, 3, 4].map((column) => rows.map((row) => row[column])),
     );
   };
+  return Object.assign(record, { valuesOf });
 }

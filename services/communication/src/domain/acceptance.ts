@@ -226,6 +226,7 @@ async function accept(deps: AcceptanceDeps, { subject, id }: Sending, draft: Dra
     envelope: { ...envelope, metadata },
     content,
     sendAt,
+    createdAt: now,
     expiresAt: new Date(Math.max(now.getTime(), sendAt?.getTime() ?? 0) + EXPIRES_AFTER_MS),
   });
 }

@@ -58,6 +58,7 @@ export interface NewMessage {
   readonly envelope: Envelope;
   readonly content: MessageContent;
   readonly sendAt: Date | undefined;
+  readonly createdAt: Date;
   /** After it the message is worth nothing any more. */
   readonly expiresAt: Date;
 }
@@ -75,7 +76,6 @@ export interface Message extends Omit<NewMessage, 'content' | 'expiresAt'> {
   readonly provider: string | undefined;
   /** Why it is in its state: a code. */
   readonly reason: string | undefined;
-  readonly createdAt: Date;
   readonly sentAt: Date | undefined;
 }
 

@@ -1,6 +1,7 @@
 import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { MessageChange } from '../domain/message-store.ts';
+import type { Message } from '../domain/messages.ts';
 import { type MessageEvent, messageMoves } from '../domain/states.ts';
 import { MESSAGE_COLUMNS, type MessageRow, templateOf } from './message-rows.ts';
 
@@ -48,27 +49,33 @@ export async function changeMessage(
   return true;
 }
 
-/** Says that a message is in its state. Receivers keep what they get, so nobody is named. */
+/** Says that a message is in its state. */
 export async function recordState(client: PoolClient, recordEvents: RecordEvents, row: MessageRow): Promise<void> {
-  const { id, subject, channel, state: status, category, provider, reason, tags } = row;
-  const template = templateOf(row);
-  await recordEvents(client, [
-    {
-      subject,
-      type: `message.${status}`,
-      resourceId: id,
-      data: {
-        id,
-        channel,
-        status,
-        provider,
-        category,
-        template: template === undefined ? null : { name: template.name, version: template.version },
-        tags,
-        reason,
-        createdAt: row.created_at.toISOString(),
-        sentAt: row.sent_at?.toISOString() ?? null,
-      },
+  const { created_at: createdAt, sent_at: sentAt } = row;
+  await recordEvents(client, [stateEvent({ ...row, template: templateOf(row), createdAt, sentAt })]);
+}
+
+type Stated = Pick<MessageRow, 'id' | 'subject' | 'channel' | 'state' | 'category' | 'provider' | 'reason' | 'tags'> &
+  Pick<Message, 'template' | 'createdAt'> & { readonly sentAt: Date | null };
+
+/** Pure. Receivers keep what they get, so nobody is named. */
+export function stateEvent(message: Stated) {
+  const { id, subject, channel, state: status, category, template, provider, reason, tags } = message;
+  return {
+    subject,
+    type: `message.${status}`,
+    resourceId: id,
+    data: {
+      id,
+      channel,
+      status,
+      provider,
+      category,
+      template: template === undefined ? null : { name: template.name, version: template.version },
+      tags,
+      reason,
+      createdAt: message.createdAt.toISOString(),
+      sentAt: message.sentAt?.toISOString() ?? null,
     },
-  ]);
+  };
 }

@@ -3,10 +3,10 @@ import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import type { MessageStore } from '../domain/message-store.ts';
-import type { Attempt, NewMessage } from '../domain/messages.ts';
+import type { Attempt } from '../domain/messages.ts';
 import { foldedRecipient } from '../domain/recipients.ts';
 import { messageMoves } from '../domain/states.ts';
-import { changeMessage, recordState } from './message-changes.ts';
+import { changeMessage, stateEvent } from './message-changes.ts';
 import { createMessageRows, MESSAGE_COLUMNS, type MessageRow } from './message-rows.ts';
 
 export interface MessageTableDeps {
@@ -23,16 +23,9 @@ const WHOSE = 'id = $1 AND ($3 OR subject = $2)';
 export function createMessageTable(deps: MessageTableDeps): MessageStore {
   const { pool, vault, recipients, recordEvents } = deps;
   const rows = createMessageRows(vault);
-  const insertRow = insertsRow(deps);
 
   return {
-    insert: (message) =>
-      inTransaction(pool(), async (client) => {
-        const row = await insertRow(client, message);
-        if (row === undefined) return undefined;
-        await recordState(client, recordEvents, row);
-        return rows.messageOf(row);
-      }),
+    insert: insertsMessage(deps),
     async find(id, { subject, isAll }) {
       const { rows: found } = await pool().query<MessageRow>(`SELECT ${MESSAGE_COLUMNS} FROM messages WHERE ${WHOSE}`, [
         id,
@@ -96,21 +89,27 @@ async function wasRestartedBy(client: PoolClient, id: string, callId: string): P
   return rowCount !== 0;
 }
 
-function insertsRow({ vault, recipients }: MessageTableDeps) {
+/** With its event, in one statement. */
+function insertsMessage({ pool, vault, recipients, recordEvents }: MessageTableDeps): MessageStore['insert'] {
   const rows = createMessageRows(vault);
-  return async (client: PoolClient, message: NewMessage): Promise<MessageRow | undefined> => {
-    const { id, subject, state, category, template, tags, envelope, content, sendAt, expiresAt } = message;
-    const isOver = state === 'suppressed';
-    const { rows: inserted } = await client.query<MessageRow>(
-      `INSERT INTO messages (id, subject, channel, state, category, template, template_version, locale, tags,
-         recipient, envelope, content, send_at, due_at, expires_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-         CASE WHEN $14 THEN NULL ELSE coalesce($13, now()) END, $15)
-       ON CONFLICT (id) DO NOTHING RETURNING ${MESSAGE_COLUMNS}`,
+  return async ({ content, expiresAt, ...message }) => {
+    const { id, subject, state, category, template, tags, envelope, sendAt, createdAt } = message;
+    const { channel } = content;
+    const unsent = { ...message, channel, provider: null, reason: null, sentAt: null };
+    const [eventId, , eventType, , eventData] = recordEvents.valuesOf(stateEvent(unsent));
+    const { rowCount } = await pool().query(
+      `WITH message AS (
+         INSERT INTO messages (id, subject, channel, state, category, template, template_version, locale, tags,
+           recipient, envelope, content, send_at, due_at, expires_at, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+           CASE WHEN $4 = 'suppressed' THEN NULL ELSE coalesce($13, now()) END, $14, $15)
+         ON CONFLICT (id) DO NOTHING RETURNING id, subject)
+       INSERT INTO events (id, subject, type, resource_id, data)
+       SELECT $16::uuid, subject, $17::text, id, $18::bytea FROM message`,
       [
         id,
         subject,
-        content.channel,
+        channel,
         state,
         category,
         template?.name,
@@ -121,11 +120,15 @@ function insertsRow({ vault, recipients }: MessageTableDeps) {
         rows.sealEnvelope(id, envelope),
         rows.sealContent(id, content),
         sendAt,
-        isOver,
         expiresAt,
+        createdAt,
+        eventId,
+        eventType,
+        eventData,
       ],
     );
-    return inserted[0];
+    if (rowCount === 0) return undefined;
+    return { ...message, channel, provider: undefined, reason: undefined, sentAt: undefined };
   };
 }
 

@@ -30,13 +30,15 @@ afterAll(() => stack.disposeAsync());
 
 async function scheduled(): Promise<string> {
   const sendAt = new Date(Date.now() + 3_600_000).toISOString();
-  const body = { to: 'lindiwe@example.com', subject: 'Your order', text: 'The code is 7391', sendAt };
+  const body = { to: 'lindiwe@example.com', subject: 'Your order', text: 'The code is 7391', tags: ['a', 'b'], sendAt };
   const answer = await ana('POST', '/emails', { body });
   return String(answer.body?.['id']);
 }
 
 async function age(id: string, days: number): Promise<void> {
-  await pool.query('UPDATE messages SET created_at = now() - make_interval(days => $2) WHERE id = $1', [id, days]);
+  const at = new Date(Date.now() - days * 24 * 3_600_000);
+  await pool.query('UPDATE messages SET created_at = $2 WHERE id = $1', [id, at]);
+  await pool.query('UPDATE message_tags SET created_at = $2 WHERE id = $1', [id, at]);
 }
 
 test('what messages say is dropped, then messages; what is to be sent is kept however old it is', async () => {
@@ -60,6 +62,9 @@ test('what messages say is dropped, then messages; what is to be sent is kept ho
   ]);
   expect((await ana('GET', `/messages/${old}`)).body).toMatchObject({ status: 'cancelled', to: 'lindiwe@example.com' });
   expect((await ana('GET', `/messages/${ancient}`)).status).toBe(404);
+  const { rows: tagged } = await pool.query('SELECT id, tag FROM message_tags ORDER BY created_at, tag');
+  expect(tagged).toEqual([waiting, old, young].flatMap((of) => ['a', 'b'].map((tag) => ({ id: of, tag }))));
+  expect((await ana('GET', '/messages?tag=b')).body).toMatchObject({ total: 3 });
 });
 
 test('nothing of a message is in the database in clear', async () => {

@@ -28,7 +28,10 @@ export async function storeMessages({ tables, keys }: Messaging, count: number):
     const recipients = numbers.map((number) => indexes[number % RECIPIENTS]);
     await tables.query(STORE, [numbers, ids, recipients, envelopes, count]);
   }
-  await tables.query('VACUUM ANALYZE messages');
+  await tables.query(
+    'INSERT INTO message_tags SELECT subject, unnest(tags), created_at, id FROM messages ON CONFLICT DO NOTHING',
+  );
+  await tables.query('VACUUM ANALYZE messages, message_tags');
 }
 
 const STORE = `

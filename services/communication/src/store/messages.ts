@@ -18,6 +18,12 @@ export interface MessageTableDeps {
   readonly recordEvents: RecordEvents;
 }
 
+/** Messages by their tags, in the order of `message_tags`. Where a tag alone is counted, no message is read. */
+const TAGGED = `(
+  SELECT tag, message_tags.subject, message_tags.created_at, id, channel, state, category, template, template_version,
+    locale, tags, recipient, envelope, provider, reason, send_at, sent_at
+  FROM message_tags LEFT JOIN messages USING (id)) AS messages`;
+
 const WHOSE = 'id = $1 AND ($3 OR subject = $2)';
 
 export function createMessageTable(deps: MessageTableDeps): MessageStore {
@@ -50,19 +56,19 @@ export function createMessageTable(deps: MessageTableDeps): MessageStore {
     },
     async list({ subject, isAll }, { state, channel, to, tag, template }, page) {
       const { rows: found, ...rest } = await readNewest<MessageRow>(pool(), {
-        table: 'messages',
+        table: tag === undefined ? 'messages' : TAGGED,
         columns: MESSAGE_COLUMNS,
         where: `($2 OR subject = $1) AND ($3::text IS NULL OR state = $3) AND ($4::text IS NULL OR channel = $4)
-          AND ($5::bytea[] IS NULL OR recipient = ANY($5)) AND ($6::text[] IS NULL OR tags @> $6)
-          AND ($7::text IS NULL OR template = $7)`,
+          AND ($5::bytea[] IS NULL OR recipient = ANY($5)) AND ($6::text IS NULL OR template = $6)
+          ${tag === undefined ? '' : 'AND tag = $7'}`,
         parameters: [
           subject,
           isAll,
           state,
           channel,
           to === undefined ? undefined : recipients.candidates(foldedRecipient(to)),
-          tag === undefined ? undefined : [tag],
           template,
+          ...(tag === undefined ? [] : [tag]),
         ],
         page,
       });
@@ -89,7 +95,7 @@ async function wasRestartedBy(client: PoolClient, id: string, callId: string): P
   return rowCount !== 0;
 }
 
-/** With its event, in one statement. */
+/** With its event and tags, in one statement. */
 function insertsMessage({ pool, vault, recipients, recordEvents }: MessageTableDeps): MessageStore['insert'] {
   const rows = createMessageRows(vault);
   return async ({ content, expiresAt, ...message }) => {
@@ -103,7 +109,10 @@ function insertsMessage({ pool, vault, recipients, recordEvents }: MessageTableD
            recipient, envelope, content, send_at, due_at, expires_at, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
            CASE WHEN $4 = 'suppressed' THEN NULL ELSE coalesce($13, now()) END, $14, $15)
-         ON CONFLICT (id) DO NOTHING RETURNING id, subject)
+         ON CONFLICT (id) DO NOTHING RETURNING id, subject, tags, created_at),
+       tagged AS (
+         INSERT INTO message_tags (subject, tag, created_at, id)
+         SELECT subject, unnest(tags), created_at, id FROM message)
        INSERT INTO events (id, subject, type, resource_id, data)
        SELECT $16::uuid, subject, $17::text, id, $18::bytea FROM message`,
       [

@@ -37,9 +37,15 @@ export function createRetention({ pool, contentDays, messageDays }: RetentionOpt
       ),
     messages: (limit) =>
       run(
-        `DELETE FROM messages WHERE id IN (
-           SELECT id FROM messages WHERE due_at IS NULL AND created_at < now() - make_interval(days => $1)
-           ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+        `WITH old AS (
+           DELETE FROM messages WHERE id IN (
+             SELECT id FROM messages WHERE due_at IS NULL AND created_at < now() - make_interval(days => $1)
+             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+           RETURNING subject, tags, created_at, id),
+         untagged AS (
+           DELETE FROM message_tags WHERE (subject, tag, created_at, id) IN (
+             SELECT subject, unnest(tags), created_at, id FROM old))
+         SELECT FROM old`,
         messageDays,
         limit,
       ),

@@ -26,8 +26,11 @@ export interface PaymentService extends AsyncDisposable {
   startProcess(): Promise<Replica>;
 }
 
-/** @param settings besides what leads to the simulators. */
-export async function startPayment(settings: Readonly<Record<string, string>> = {}): Promise<PaymentService> {
+/** @param settings besides what leads to the simulators. @param files see {@link startBilling}. */
+export async function startPayment(
+  settings: Readonly<Record<string, string>> = {},
+  files: Readonly<Record<string, unknown>> = {},
+): Promise<PaymentService> {
   await using stack = new AsyncDisposableStack();
   const { url: databaseUrl } = stack.use(await createDatabase());
   const front = stack.use(await startFront());
@@ -39,6 +42,7 @@ export async function startPayment(settings: Readonly<Record<string, string>> = 
     await startBilling({
       databaseUrl,
       files: {
+        ...files,
         ...sellers,
         ROLLCALL_PROVIDERS_FILE: {
           default: 'sandbox',

@@ -189,12 +189,45 @@ describe('notifications', () => {
     expect(await count('notifications', `state = 'review' AND sealed IS NOT NULL AND due_at IS NULL`)).toBe(1);
   });
 
+  test('that no key opens block no other, and wait for a person, who has them worked on again', async () => {
+    payment.yoco.addFaults({ kind: 'never' });
+    const [broken, other] = [
+      await madePayment(shop, { provider: 'yoco' }),
+      await madePayment(shop, { provider: 'payfast' }),
+    ];
+    const { rows } = await database.query<{ id: string }>(
+      `INSERT INTO notifications (id, provider, event_key, sealed, state, attempts, due_at)
+       VALUES (gen_random_uuid(), 'yoco', 'broken', 'x', 'new', 4, now() - interval '1 day') RETURNING id`,
+    );
+    const id = rows[0]?.id;
+    await choose(other, 'pay');
+    await untilPayment(shop, other.id, 'succeeded');
+    expect((await shop.get(`/payments/${broken.id}`)).body).toMatchObject({ status: 'pending' });
+    const admin = await payment.callerOf('root', 'payments:admin');
+    const inReview = async () => (await admin.get('/provider-notifications')).body?.['notifications'];
+    await expect
+      .poll(inReview)
+      .toContainEqual(expect.objectContaining({ id, provider: 'yoco', remark: 'it cannot be worked off' }));
+    expect((await shop.get('/provider-notifications')).status).toBe(403);
+    expect((await shop.post(`/provider-notifications/${id}/resolve`, { outcome: 'done' })).status).toBe(403);
+    const metrics = await (await fetch(`${payment.service.adminUrl}/metrics`)).text();
+    expect(metrics).toMatch(/rollcall_payment_in_review\{[^}]*kind="notification"[^}]*\} [1-9]/);
+    const path = `/provider-notifications/${id}/resolve`;
+    expect((await admin.post(path, { outcome: 'again' })).body).toEqual({ id, outcome: 'again' });
+    await expect.poll(() => count('notifications', `id = $1 AND state = 'new' AND attempts = 1`, [id])).toBe(1);
+    await database.query('UPDATE notifications SET attempts = 4, due_at = now() WHERE id = $1', [id]);
+    await expect.poll(() => count('notifications', `id = $1 AND state = 'review'`, [id])).toBe(1);
+    expect((await admin.post(path, { outcome: 'done' })).status).toBe(200);
+    expect((await admin.post(path, { outcome: 'done' })).status).toBe(404);
+    expect(await count('notifications', `id = $1 AND state = 'done'`, [id])).toBe(1);
+  });
+
   test('of a provider that there is not, and garbage, are refused', async () => {
     expect([
       (await sendGarbage(payment, 'payfast')).status,
       (await sendGarbage(payment, 'yoco')).status,
       (await sendGarbage(payment, 'paypal')).status,
-    ]).toEqual([400, 401, 400]);
+    ]).toEqual([400, 401, 404]);
   });
 });
 
@@ -223,6 +256,22 @@ describe('money that comes too late', () => {
   });
 });
 
+describe('payers who come back', () => {
+  test('in crowds hold up nothing else', async () => {
+    const made = await Promise.all(Array.from({ length: 12 }, () => madePayment(shop, { provider: 'yoco' })));
+    // Each lookup takes as long as may be.
+    payment.yoco.addFaults({ kind: 'slow', delayMs: 5000, match: 'GET /api/checkouts' });
+    await database.query('UPDATE payments SET due_at = now(), is_hurried = true WHERE id = ANY($1)', [
+      made.map(({ id }) => id),
+    ]);
+    await delay(1200);
+    // Three at a time, each for half a second.
+    const asked = payment.yoco.requests().filter(({ method }) => method === 'GET').length;
+    expect(asked).toBeGreaterThan(0);
+    expect(asked).toBeLessThanOrEqual(9);
+  });
+});
+
 describe('a payment that nobody pays', () => {
   test('expires after it was looked up', async () => {
     const made = await madePayment(shop, { provider: 'yoco' });
@@ -231,6 +280,17 @@ describe('a payment that nobody pays', () => {
       [made.id],
     );
     expect((await untilPayment(shop, made.id, 'expired')).body).toMatchObject({ paymentUrl: null });
+  });
+
+  test('does not expire while its provider works on it', async () => {
+    const made = await madePayment(shop, { provider: 'payfast' });
+    await database.query(
+      `UPDATE payments SET state = 'processing', processing_at = now(), expires_at = now() - interval '2 minutes',
+         due_at = now() WHERE id = $1`,
+      [made.id],
+    );
+    await expect.poll(() => count('payments', 'id = $1 AND look_ups > 0', [made.id]), { timeout: 10_000 }).toBe(1);
+    expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'processing' });
   });
 
   test('but was paid, without a notification, is found then', async () => {

@@ -31,13 +31,11 @@ const stripe: Make = (url) =>
 /** Each call that moves money or prepares to, of each provider that is asked for it. */
 const operations: readonly (readonly [string, (url: URL) => Promise<unknown>])[] = [
   ['payfast charges', (url) => storedOf(payfast(url)).charge(someCharge())],
-  ['payfast cancels a method', (url) => storedOf(payfast(url)).cancel({ token: 't' })],
   ['yoco makes a checkout', (url) => yoco(url).createCheckout(someCheckout())],
   ['yoco refunds', (url) => yoco(url).refund(someRefund())],
   ['stripe makes a checkout', (url) => stripe(url).createCheckout(someCheckout())],
   ['stripe makes a checkout to keep a card', (url) => stripe(url).createCheckout(someCheckout({ purpose: 'keep' }))],
   ['stripe charges', (url) => storedOf(stripe(url)).charge(someCharge())],
-  ['stripe cancels a method', (url) => storedOf(stripe(url)).cancel({ token: 'cus_1/pm_1' })],
   ['stripe refunds', (url) => stripe(url).refund(someRefund())],
 ];
 
@@ -224,17 +222,6 @@ test('what is sent to PayFast is signed, in cents, and says testing', async () =
   expect(request).toMatch(/\r\nsignature: [0-9a-f]{32}\r\n/);
   expect(request).toMatch(/\r\ntimestamp: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+02:00\r\n/);
   expect(request.split('\r\n\r\n')[1]).toContain('amount=9900&');
-});
-
-test('a call of PayFast without a body says that its length is 0', async () => {
-  let request = '';
-  const url = await serve((socket, head) => {
-    request = head;
-    socket.end(answer(200, JSON.stringify({ code: 200, status: 'success', data: { response: true } })));
-  });
-  expect(await storedOf(payfast(url)).cancel({ token: 'a/../b' })).toMatchObject({ outcome: 'accepted' });
-  expect(request).toContain('PUT /subscriptions/a%2F..%2Fb/cancel');
-  expect(request).toContain('\r\ncontent-length: 0\r\n');
 });
 
 test('the same call to Yoco has the same key, another attempt another', async () => {

@@ -74,7 +74,7 @@ async function startCharges() {
   const inbox = createNotificationTable({ pool, vault });
   const receiving = createReceiving({ inbox, providers, settle, log });
   for (const work of [
-    createPaymentWork({ pool, payments, taking, settle, providers, clock: systemClock, log }),
+    createPaymentWork({ pool, payments, taking, settle, providers, clock: systemClock, log }).due,
     createInboxWork({ inbox, receiving, log }),
   ]) {
     await work.start();

@@ -24,8 +24,9 @@ const schema = Type.Object({
   }),
   ROLLCALL_PROVIDER_TIMEOUT_SECONDS: Type.Number({
     minimum: 0.1,
-    maximum: 20,
-    default: 10,
+    // An effect may ask three times, and has to end before its claim of 30 s does.
+    maximum: 9,
+    default: 8,
     description: 'From a call of a provider to the last byte of its answer',
   }),
   ROLLCALL_LATE_CAPTURES: Type.Enum(['refund', 'review'], {

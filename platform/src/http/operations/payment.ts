@@ -23,6 +23,7 @@ export const paymentOperations: readonly Operation[] = [
       'GET /payments',
       'GET /payments/:id',
       'GET /payments/:id/refunds',
+      'GET /refunds',
       'GET /ledger/balances',
       'GET /reports/settlement',
       'GET /events',
@@ -74,6 +75,11 @@ export const paymentOperations: readonly Operation[] = [
       'GET /invoices/:id/pdf',
       'GET /invoices/:id/credit-notes/:noteId/pdf',
     ],
+  },
+  {
+    name: 'See to notifications of providers that nobody could work off',
+    scope: 'payments:admin',
+    rest: ['GET /provider-notifications', 'POST /provider-notifications/:id/resolve'],
   },
   {
     // Providers sign what they report.

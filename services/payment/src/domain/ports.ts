@@ -18,7 +18,7 @@ export interface Money {
  */
 export type Outcome<Accepted> =
   | { readonly outcome: 'accepted'; readonly value: Accepted }
-  | { readonly outcome: 'refused'; readonly reason: RefusalReason; readonly providerCode?: string }
+  | { readonly outcome: 'refused'; readonly reason: RefusalReason }
   | { readonly outcome: 'failed'; readonly reason: FailureReason; readonly retryAfterMs?: number }
   | { readonly outcome: 'unknown'; readonly reason: UnknownReason; readonly retryAfterMs?: number };
 
@@ -89,7 +89,13 @@ export interface CheckoutRequest {
 export type Redirect =
   | { readonly kind: 'url'; readonly url: string }
   /** By a form that the browser posts; fields in this order, which their signature covers. */
-  | { readonly kind: 'form'; readonly url: string; readonly fields: readonly (readonly [string, string])[] }
+  | {
+      readonly kind: 'form';
+      readonly url: string;
+      readonly fields: readonly (readonly [string, string])[];
+      /** Sources of the policy that the provider sends the browser on to, besides the origin of the URL. */
+      readonly leadsTo?: readonly string[];
+    }
   /** The page with Pay and Decline that is ours. */
   | { readonly kind: 'sandbox-page' };
 
@@ -283,8 +289,6 @@ export interface PaymentProvider {
 /** Charges without the payer. */
 export interface StoredMethods {
   charge(charge: StoredCharge): Promise<Outcome<Charge>>;
-  /** The method is of no use any more; one that is gone already is as good. */
-  cancel(method: StoredMethod): Promise<Outcome<undefined>>;
 }
 
 export type Settlement =

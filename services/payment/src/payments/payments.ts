@@ -16,8 +16,10 @@ import { createSettling, type OnMethodCancelled } from './domain/settle.ts';
 import { createTaking, type Taking } from './domain/take.ts';
 import { paymentSubgraph } from './graphql/resolvers.ts';
 import { pageRoutes } from './pages/routes.ts';
+import { watchReview } from './review-metrics.ts';
 import { notificationRoutes } from './routes/notifications.ts';
 import { paymentRoutes } from './routes/payments.ts';
+import { providerNotificationRoutes } from './routes/provider-notifications.ts';
 import { refundRoutes } from './routes/refunds.ts';
 import { createNotificationTable } from './store/notifications.ts';
 import { createPaymentTable } from './store/payments.ts';
@@ -74,8 +76,9 @@ export async function createPayments(
   const inboxWork = createInboxWork({ inbox, receiving, log });
   const wake = () => {
     inboxWork.wake();
-    paymentWork.wake();
+    paymentWork.hurried.wake();
   };
+  watchReview(metrics, pool);
   const making = { payments, taking, idempotency, publicUrl };
   const connections: Actor = { name: 'providers', start: async () => {}, stop: () => dispatcher.destroy() };
   return {
@@ -86,12 +89,14 @@ export async function createPayments(
       paymentRoutes(making),
       refundRoutes({ payments, refunds, refunding, idempotency }),
       notificationRoutes({ receiving, wake }),
+      providerNotificationRoutes({ inbox, idempotency, wake }),
       ledgerRoutes(ledger),
     ],
     pages: [pageRoutes({ payments, receiving, sandbox: providers.sandbox, publicUrl, clock, wake })],
     actors: [
       connections,
-      paymentWork,
+      paymentWork.due,
+      paymentWork.hurried,
       createRefundWork({ pool, refunding, log }),
       inboxWork,
       createLedgerCheck({ ledger, metrics, log }),

@@ -81,11 +81,6 @@ export function isWebUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-/** Pure. A code of a provider that may be kept and shown: no sentence, so that it names nobody. */
-export function providerCode(code: unknown): { readonly providerCode?: string } {
-  return typeof code === 'string' && /^[\w.-]{1,64}$/.test(code) ? { providerCode: code } : {};
-}
-
 /** Pure. A lookup that had no answer. */
 export function unknownLookup({ retryAfterMs: waitMs }: NoResult) {
   return waitMs === undefined ? ({ found: 'unknown' } as const) : ({ found: 'unknown', retryAfterMs: waitMs } as const);

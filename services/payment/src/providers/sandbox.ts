@@ -59,13 +59,11 @@ export function createSandbox(settings: SandboxSettings, clock: Clock): PaymentP
     },
     refund: async ({ refundId }) => ({ outcome: 'accepted', value: { refundRef: refundId, isSettled: true } }),
     lookUpRefund: async () => ({ found: 'absent' }),
-    stored: { charge: async (charge) => outcomeOfCharge(charge), cancel: async () => GONE },
+    stored: { charge: async (charge) => outcomeOfCharge(charge) },
     verify: async (notification) => ({ eventKey: verifyDecision(notification, settings, clock.now()), warnings: [] }),
     readFacts: (body) => factsOf(parseDecision(body)),
   };
 }
-
-const GONE = { outcome: 'accepted', value: undefined } as const;
 
 interface DecidedPayment {
   readonly paymentId: string;

@@ -9,6 +9,7 @@ const open = {
   calledAt: at(0),
   checkoutRef: 'co_1',
   expiresAt: at(24),
+  processingAt: undefined,
   lookUps: 0,
   lastLookUpAt: undefined,
 } as const;
@@ -23,6 +24,18 @@ test.each([
     what: 'was not paid, and nobody can say',
     payment: { ...open, lookUps: 20, lastLookUpAt: at(90) },
     hours: 97,
+    kind: 'give_up',
+  },
+  {
+    what: 'its provider works on, and nobody can say',
+    payment: { ...open, state: 'processing', processingAt: at(2), lookUps: 20, lastLookUpAt: at(90) } as const,
+    hours: 97,
+    kind: 'look_up',
+  },
+  {
+    what: 'its provider has worked on for a month',
+    payment: { ...open, state: 'processing', processingAt: at(2), lookUps: 99, lastLookUpAt: at(740) } as const,
+    hours: 745,
     kind: 'give_up',
   },
   {

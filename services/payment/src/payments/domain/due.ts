@@ -2,7 +2,10 @@ import { planLookUp } from '../../domain/lookups.ts';
 import { isSettled } from '../../domain/payment-states.ts';
 import type { Payment } from './payments.ts';
 
-type Open = Pick<Payment, 'state' | 'purpose' | 'calledAt' | 'checkoutRef' | 'expiresAt' | 'lookUps' | 'lastLookUpAt'>;
+type Open = Pick<
+  Payment,
+  'state' | 'purpose' | 'calledAt' | 'checkoutRef' | 'expiresAt' | 'processingAt' | 'lookUps' | 'lastLookUpAt'
+>;
 
 /** What the worker does next for a payment. */
 export type PaymentWork =
@@ -15,19 +18,21 @@ export type PaymentWork =
   | { readonly kind: 'expire' }
   | { readonly kind: 'give_up' };
 
-/** Pure. A payer may pay until the payment expires; what then is not known is looked up for three days. */
+/**
+ * Pure. A payer may pay until the payment expires; what then is not known is looked up for three days,
+ * and what the provider works on for a month.
+ */
 export function planWork(payment: Open, now: Date): PaymentWork {
-  const { state, purpose, calledAt, checkoutRef, expiresAt, lookUps, lastLookUpAt } = payment;
+  const { state, purpose, calledAt, checkoutRef, expiresAt, processingAt, lookUps, lastLookUpAt } = payment;
   if (isSettled(state)) return { kind: 'nothing' };
   if (calledAt === undefined) return now < expiresAt ? { kind: 'wait', until: expiresAt } : { kind: 'expire' };
   if (checkoutRef !== undefined && now < expiresAt) return { kind: 'wait', until: expiresAt };
   const isCharge = purpose === 'charge';
   if (!isCharge && checkoutRef === undefined && now >= expiresAt) return { kind: 'expire' };
   const since = checkoutRef === undefined ? calledAt : expiresAt;
-  const decision = planLookUp(
-    { since: instant(since), lookUps, lastLookUpAt: lastOf(lastLookUpAt, since), isAccepted: false },
-    instant(now),
-  );
+  const isAccepted = processingAt !== undefined;
+  const lastLookUp = lastOf(lastLookUpAt, since);
+  const decision = planLookUp({ since: instant(since), lookUps, lastLookUpAt: lastLookUp, isAccepted }, instant(now));
   if (decision.kind === 'wait') return { kind: 'wait', until: new Date(decision.until.epochMilliseconds) };
   if (decision.kind === 'give_up') return decision;
   return isCharge || checkoutRef !== undefined ? { kind: 'look_up' } : { kind: 'call_again' };

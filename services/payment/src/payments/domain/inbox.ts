@@ -1,4 +1,5 @@
 import { commonError } from '@rollcall/platform/common-errors.ts';
+import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { paymentError } from '../../domain/errors.ts';
 import { NotificationError } from '../../domain/notification-error.ts';
@@ -19,9 +20,19 @@ interface NewNotification {
 export interface ReceivedNotification {
   readonly id: string;
   readonly provider: ProviderName;
-  readonly body: Buffer;
-  /** How often it was about nothing that is known here. */
+  /** What came. @throws Error where no key opens it. */
+  readonly open: () => Buffer;
+  /** How often it was worked on in vain. */
   readonly attempts: number;
+}
+
+/** A notification that a person has to look at. */
+interface NotificationInReview {
+  readonly id: string;
+  readonly provider: ProviderName;
+  readonly remark: string | null;
+  readonly attempts: number;
+  readonly createdAt: Date;
 }
 
 /** Where notifications wait to be worked off. */
@@ -32,6 +43,10 @@ export interface Inbox {
   /** `review`: a person has to look. */
   end(id: string, state: 'done' | 'review', remark: string | undefined): Promise<void>;
   putOff(id: string, seconds: number): Promise<void>;
+  /** Those in review, newest first. */
+  list(page: ListPage): Promise<NewestPage<NotificationInReview>>;
+  /** Takes one out of review, to be worked on again or to be left. @returns false: there is none. */
+  resolve(id: string, outcome: 'again' | 'done'): Promise<boolean>;
   /** Drops the bytes of old ones. @param limit how many at most. @returns how many. */
   forget(limit: number): Promise<number>;
 }
@@ -51,15 +66,25 @@ export interface Receiving {
    * @throws ServiceError NOT_FOUND for a provider without settings; FORGED, MALFORMED, UNAVAILABLE.
    */
   receive(name: ProviderName, notification: RawNotification): Promise<void>;
-  /** Does what it says. */
+  /** Does what it says. @throws Error where that fails. */
   work(notification: ReceivedNotification): Promise<void>;
+  /** It failed: it is tried again later, and is then for a person. */
+  putOff(notification: ReceivedNotification): Promise<void>;
 }
 
 /** Seconds until it is looked at again: what it is about may be written down just now. */
 const LATER_SECONDS = [1, 5, 60, 600];
 
 export function createReceiving({ inbox, providers, settle, log }: ReceivingDeps): Receiving {
+  async function later({ id, provider, attempts }: ReceivedNotification, remark: string): Promise<void> {
+    const seconds = LATER_SECONDS[attempts];
+    if (seconds !== undefined) return inbox.putOff(id, seconds);
+    log.warn({ provider, notificationId: id, remark }, 'a notification is for a person to look at');
+    return inbox.end(id, 'review', remark);
+  }
+
   return {
+    putOff: (notification) => later(notification, 'it cannot be worked off'),
     async receive(name, notification) {
       const provider = providers.find(name);
       if (provider === undefined) throw commonError('NOT_FOUND');
@@ -68,8 +93,9 @@ export function createReceiving({ inbox, providers, settle, log }: ReceivingDeps
       if (remark !== undefined) log.warn({ provider: name, remark }, 'a notification is taken with a remark');
       await inbox.keep({ provider: name, eventKey, body: notification.body, remark });
     },
-    async work({ id, provider: name, body, attempts }) {
-      const facts = factsOf(providers.find(name), body);
+    async work(notification) {
+      const { id, provider: name } = notification;
+      const facts = factsOf(providers.find(name), notification.open());
       if (facts === undefined) {
         log.warn({ provider: name, notificationId: id }, 'a notification cannot be read');
         await inbox.end(id, 'review', 'it cannot be read');
@@ -77,17 +103,8 @@ export function createReceiving({ inbox, providers, settle, log }: ReceivingDeps
       }
       let isKnown = true;
       for (const fact of facts) isKnown = (await settle({ provider: name, fact, source: 'notification' })) && isKnown;
-      if (isKnown) {
-        await inbox.end(id, 'done', undefined);
-        return;
-      }
-      const seconds = LATER_SECONDS[attempts];
-      if (seconds !== undefined) {
-        await inbox.putOff(id, seconds);
-        return;
-      }
-      log.warn({ provider: name, notificationId: id }, 'a notification is about nothing that is known here');
-      await inbox.end(id, 'review', 'it is about nothing that is known here');
+      if (isKnown) await inbox.end(id, 'done', undefined);
+      else await later(notification, 'it is about nothing that is known here');
     },
   };
 }

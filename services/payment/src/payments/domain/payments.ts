@@ -147,8 +147,8 @@ export interface PaymentStore {
    * @returns its id; undefined: none, or it cannot be told which.
    */
   match(provider: ProviderName, reference: PaymentReference): Promise<string | undefined>;
-  /** Keeps when it was looked up, and says when the next time is. */
-  lookedUp(id: string): Promise<void>;
+  /** Keeps when it was looked up, and says when the next time is. @param retryAfterMs not before that. */
+  lookedUp(id: string, retryAfterMs?: number): Promise<void>;
   /** The payer has come back: what became of it is looked up soon, but not more often than each ten seconds. */
   hurry(id: string): Promise<boolean>;
 }

@@ -70,7 +70,9 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
     const { provider, payment } = await partiesOf(deps, refund);
     const found = await provider.lookUpRefund(requestOf(refund, payment));
     const lookedUp = { ...refund, lookUps: refund.lookUps + 1, lastLookUpAt: clock.now() };
-    await refunds.putOff(id, nextLookUp(lookedUp, clock.now()), true);
+    const soonest = found.found === 'unknown' ? after(found.retryAfterMs ?? 0) : clock.now();
+    const next = nextLookUp(lookedUp, clock.now());
+    await refunds.putOff(id, next < soonest ? soonest : next, true);
     if (found.found === 'facts') {
       for (const fact of found.facts) if ('refund' in fact) await settleRefund(deps, id, { fact, source: 'lookup' });
       return;
@@ -82,12 +84,12 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
     if (refund.acceptedAt !== undefined) return;
     const { calls, calledAt = refund.createdAt } = refund;
     const isKeyed = provider.repeatable.has('refund');
-    const next = planAfterNothing(
+    const step = planAfterNothing(
       { found: found.found, calls, isKeyed, since: instant(calledAt) },
       instant(clock.now()),
     );
-    if (next === 'call') await makeCall(refund);
-    if (next === 'fail') await refunds.change(id, failsOpen({ source: 'lookup', failure: 'not_made' }));
+    if (step === 'call') await makeCall(refund);
+    if (step === 'fail') await refunds.change(id, failsOpen({ source: 'lookup', failure: 'not_made' }));
   }
 
   return {
@@ -105,15 +107,17 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
       const plan = planOf(refund, clock.now());
       if (plan.kind === 'look_up') await lookUp(refund);
       else if (plan.kind === 'wait') await refunds.putOff(id, new Date(plan.until.epochMilliseconds), false);
-      else {
-        await refunds.change(id, (known) =>
-          planOf(known, clock.now()).kind === 'give_up'
-            ? { event: 'unclear', source: 'schedule', failure: 'outcome_unknown' }
-            : undefined,
-        );
-      }
+      else await refunds.change(id, givesUp(clock.now()));
     },
   };
+}
+
+/** It may have been told meanwhile. */
+function givesUp(now: Date): Parameters<RefundStore['change']>[1] {
+  return (refund) =>
+    planOf(refund, now).kind === 'give_up'
+      ? { event: 'unclear', source: 'schedule', failure: 'outcome_unknown' }
+      : undefined;
 }
 
 interface Failure {

@@ -1,3 +1,5 @@
+import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
+import type { Owner } from '../../domain/owner.ts';
 import type { Money, ProviderFact, ProviderName } from '../../domain/ports.ts';
 import type { RefundEvent, RefundState } from '../../domain/refunds.ts';
 import type { ChangeSource } from './changes.ts';
@@ -58,6 +60,12 @@ export interface NewRefund {
   readonly actor: string | undefined;
 }
 
+interface RefundQuery {
+  readonly owner: Owner;
+  readonly status: RefundState | undefined;
+  readonly page: ListPage;
+}
+
 /** Where refunds are kept. */
 export interface RefundStore {
   /**
@@ -69,6 +77,8 @@ export interface RefundStore {
   reserve(refund: NewRefund): Promise<Refund | undefined>;
   find(id: string): Promise<Refund | undefined>;
   list(paymentId: string): Promise<readonly Refund[]>;
+  /** Of all payments of an owner, newest first. */
+  listAll(query: RefundQuery): Promise<NewestPage<Refund>>;
   /**
    * Writes down that the provider is called, for the first time or again. Of a payment one refund at
    * a time has an outcome that is not known.

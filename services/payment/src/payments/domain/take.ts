@@ -137,7 +137,10 @@ export function createTaking({ payments, providers, publicUrl, clock }: TakingDe
       const { chargeRef, isSettled: isOver } = outcome.value;
       const event = isOver ? 'captured' : 'submitted';
       const charge = isOver ? { chargeRef, money, fee: undefined } : undefined;
-      return resultOf(await payments.change(id, () => ({ event, source: 'provider', charge, chargeRef })));
+      const processingAt = isOver ? undefined : clock.now();
+      return resultOf(
+        await payments.change(id, () => ({ event, source: 'provider', charge, chargeRef, processingAt })),
+      );
     }
     const { reason } = outcome;
     if (outcome.outcome === 'failed') {
@@ -158,8 +161,7 @@ export function createTaking({ payments, providers, publicUrl, clock }: TakingDe
     makeCheckout,
     providerOf: (named) => takingProvider(providerOf(providers, named ?? providers.default)),
     async open({ provider: named, ...terms }) {
-      const name = named ?? providers.default;
-      const provider = providerOf(providers, name);
+      const provider = providerOf(providers, named ?? providers.default);
       refuseMoney(provider.rejectionOf(terms.money, terms.purpose));
       return makeCheckout(await payments.create({ ...terms, provider: provider.name }, expiry()));
     },

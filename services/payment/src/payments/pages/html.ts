@@ -44,7 +44,7 @@ const SUBMIT_SCRIPT = 'document.forms[0].submit()';
 export interface Page {
   readonly title: string;
   readonly body: Html;
-  /** Where its forms may go: an origin, or `'self'`. */
+  /** Where its forms may go: origins, or `'self'`. */
   readonly formAction: string;
   /** Whether it has {@link SUBMIT_SCRIPT}. */
   readonly isSubmitted: boolean;

@@ -16,7 +16,8 @@ export function formPage(payment: Payment, redirect: Extract<Redirect, { readonl
 <form method="post" action="${redirect.url}" accept-charset="utf-8">
 ${fields}<button type="submit">Go on to the payment page</button>
 </form>`,
-    formAction: new URL(redirect.url).origin,
+    // Browsers hold where a form is led to against the policy as well.
+    formAction: [new URL(redirect.url).origin, ...(redirect.leadsTo ?? [])].join(' '),
     isSubmitted: true,
   };
 }

@@ -1,7 +1,9 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { Value } from 'typebox/value';
 import { refusals } from '../../domain/errors.ts';
 import type { Receiving } from '../domain/inbox.ts';
 import { Provider } from './schemas.ts';
@@ -36,7 +38,7 @@ function addRoute(app: App, { receiving, wake }: NotificationRoutesDeps): void {
       schema: {
         tags: ['payments'],
         summary: 'A provider tells what happened; it signs what it sends',
-        params: Type.Object({ provider: Provider }),
+        params: Type.Object({ provider: Type.String({ description: 'payfast, yoco, stripe or sandbox' }) }),
         response: { 200: Type.Object({ received: Type.Boolean() }) },
       },
       config: {
@@ -45,7 +47,9 @@ function addRoute(app: App, { receiving, wake }: NotificationRoutesDeps): void {
     },
     async (request) => {
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-      await receiving.receive(request.params.provider, {
+      const { provider } = request.params;
+      if (!Value.Check(Provider, provider)) throw commonError('NOT_FOUND');
+      await receiving.receive(provider, {
         headers: plainHeaders(request),
         body,
         remoteAddress: senderOf(request),

@@ -1,5 +1,6 @@
 import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
-import { answersOnce, found, IdParams, idOf, ownerOf, strict } from '@rollcall/platform/http/resources.ts';
+import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { answersOnce, found, IdParams, idOf, ownerOf, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { type Static, Type } from 'typebox';
@@ -24,6 +25,8 @@ const NewRefund = Type.Object(
   strict,
 );
 
+const RefundStatus = Type.Enum(['pending', 'processing', 'succeeded', 'failed', 'needs_review']);
+
 const RefundParams = Type.Object({ ...IdParams.properties, refundId: Type.String({ description: 'UUID' }) });
 
 const Resolution = Type.Object(
@@ -41,7 +44,7 @@ const RefundAnswer = Type.Object({
   paymentId: Id,
   amount: Type.Integer(),
   currency: Type.String(),
-  status: Type.Enum(['pending', 'processing', 'succeeded', 'failed', 'needs_review']),
+  status: RefundStatus,
   failure: nullable(Type.String({ description: 'Why it failed, or is in review' })),
   reason: Type.String(),
   resolution: nullable(Type.String({ description: 'Why a person decided so' })),
@@ -60,11 +63,12 @@ export interface RefundRoutesDeps {
 export function refundRoutes(deps: RefundRoutesDeps): Routes {
   return (app) => {
     givingRoutes(deps)(app);
+    readingRoutes(deps)(app);
     resolvingRoutes(deps)(app);
   };
 }
 
-function givingRoutes({ payments, refunds, refunding, idempotency }: RefundRoutesDeps): Routes {
+function givingRoutes({ refunding, idempotency }: RefundRoutesDeps): Routes {
   const once = answersOnce(idempotency);
   return (app) => {
     app.post(
@@ -99,6 +103,28 @@ function givingRoutes({ payments, refunds, refunding, idempotency }: RefundRoute
             return { status: 201, body: refundAnswer(found(refund)) };
           },
         }),
+    );
+  };
+}
+
+function readingRoutes({ payments, refunds }: RefundRoutesDeps): Routes {
+  return (app) => {
+    app.get(
+      '/refunds',
+      {
+        schema: {
+          tags,
+          summary: 'Refunds of all payments, newest first',
+          querystring: Type.Object({ ...listQuery, status: Type.Optional(RefundStatus) }, strict),
+          response: { 200: Type.Object({ refunds: Type.Array(RefundAnswer), ...pageAnswer }) },
+        },
+      },
+      async (request) => {
+        const page = pageOf(request.query);
+        const query = { owner: ownerOf(request, 'payments'), status: request.query.status, page };
+        const { rows, total, nextCursor } = await refunds.listAll(query);
+        return { refunds: rows.map(refundAnswer), total, limit: page.limit, offset: page.offset, nextCursor };
+      },
     );
     app.get(
       '/payments/:id/refunds',

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
+import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { Vault } from '@rollcall/platform/vault.ts';
 import type { ProviderName } from '../../domain/ports.ts';
@@ -13,6 +14,14 @@ interface Row {
   readonly provider: ProviderName;
   readonly sealed: Buffer | null;
   readonly attempts: number;
+}
+
+interface ReviewRow {
+  readonly id: string;
+  readonly provider: ProviderName;
+  readonly remark: string | null;
+  readonly attempts: number;
+  readonly created_at: Date;
 }
 
 export interface NotificationTableDeps {
@@ -42,7 +51,8 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
         limit,
       });
       return rows.flatMap(({ id, provider, sealed, attempts }): readonly ReceivedNotification[] =>
-        sealed === null ? [] : [{ id, provider, body: vault.open(sealed, contextOf(id)), attempts }],
+        // What one holds is opened by its own work, so that no other one waits for it.
+        sealed === null ? [] : [{ id, provider, open: () => vault.open(sealed, contextOf(id)), attempts }],
       );
     },
     async end(id, state, remark) {
@@ -56,6 +66,25 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
         `UPDATE notifications SET attempts = attempts + 1, due_at = now() + make_interval(secs => $2) WHERE id = $1`,
         [id, seconds],
       );
+    },
+    async list(page) {
+      const { rows, ...rest } = await readNewest<ReviewRow>(pool(), {
+        table: 'notifications',
+        columns: 'id, provider, remark, attempts, created_at',
+        where: `state = 'review'`,
+        parameters: [],
+        page,
+      });
+      return { rows: rows.map(({ created_at: createdAt, ...row }) => ({ ...row, createdAt })), ...rest };
+    },
+    async resolve(id, outcome) {
+      const { rowCount } = await pool().query(
+        `UPDATE notifications SET state = CASE WHEN $2 THEN 'new' ELSE 'done' END, attempts = 0,
+           due_at = CASE WHEN $2 THEN now() END
+         WHERE id = $1 AND state = 'review' AND (sealed IS NOT NULL OR NOT $2)`,
+        [id, outcome === 'again'],
+      );
+      return rowCount === 1;
     },
     async forget(limit) {
       const { rowCount } = await pool().query(

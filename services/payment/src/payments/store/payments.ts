@@ -58,16 +58,19 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
         return writeChange(deps, client, { told: change, planned });
       }),
     match: (provider, reference) => matchPayment(pool(), deps.methods, { provider, reference }),
-    async lookedUp(id) {
-      await pool().query('UPDATE payments SET look_ups = look_ups + 1, last_look_up_at = now() WHERE id = $1', [id]);
+    async lookedUp(id, retryAfterMs = 0) {
+      await pool().query(
+        'UPDATE payments SET look_ups = look_ups + 1, last_look_up_at = now(), is_hurried = false WHERE id = $1',
+        [id],
+      );
       const payment = await read('id = $1', [id]);
       if (payment === undefined) return;
       // Of a payment that moved meanwhile nothing is due.
-      await pool().query('UPDATE payments SET due_at = $2 WHERE id = $1 AND state = $3', [
-        id,
-        dueAt(payment, clock.now()),
-        payment.state,
-      ]);
+      await pool().query(
+        `UPDATE payments SET due_at = CASE WHEN $2::timestamptz IS NULL THEN NULL
+           ELSE GREATEST($2, now() + make_interval(secs => $4)) END WHERE id = $1 AND state = $3`,
+        [id, dueAt(payment, clock.now()), payment.state, retryAfterMs / 1000],
+      );
     },
   };
 }
@@ -92,7 +95,7 @@ function callMarks(pool: () => Pool): Pick<PaymentStore, 'beginCall' | 'withdraw
     },
     async hurry(id) {
       const { rowCount } = await pool().query(
-        `UPDATE payments SET due_at = now()
+        `UPDATE payments SET due_at = now(), is_hurried = true
          WHERE id = $1 AND state IN ('pending', 'processing') AND checkout_ref IS NOT NULL
            AND (last_look_up_at IS NULL OR last_look_up_at < now() - interval '10 seconds')`,
         [id],

@@ -1,3 +1,4 @@
+import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { Vault } from '@rollcall/platform/vault.ts';
 import { paymentError } from '../../domain/errors.ts';
@@ -49,6 +50,16 @@ export function createRefundTable(deps: PaymentTableDeps): RefundStore {
   return {
     find,
     list: (paymentId) => read('payment_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1000', [paymentId]),
+    async listAll({ owner, status, page }) {
+      const { rows, ...rest } = await readNewest<RefundRow>(pool(), {
+        table: 'refunds',
+        columns: COLUMNS,
+        where: '($1::text IS NULL OR subject = $1) AND ($2::text IS NULL OR state = $2)',
+        parameters: [owner, status],
+        page,
+      });
+      return { rows: rows.map((row) => refundOf(vault, row)), ...rest };
+    },
     reserve: (order) => inTransaction(pool(), (client) => reserve(deps, client, order)),
     async beginCall(refund, call) {
       try {

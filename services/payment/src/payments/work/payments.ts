@@ -3,8 +3,9 @@ import { ServiceError } from '@rollcall/platform/errors.ts';
 import { createDueWork, type DueWork, takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import { isSettled } from '../../domain/payment-states.ts';
 import type { PaymentQuestion } from '../../domain/ports.ts';
-import { planWork } from '../domain/due.ts';
+import { type PaymentWork, planWork } from '../domain/due.ts';
 import type { Payment, PaymentStore } from '../domain/payments.ts';
 import type { Settle } from '../domain/settle.ts';
 import type { Providers, Taking } from '../domain/take.ts';
@@ -12,6 +13,8 @@ import type { Providers, Taking } from '../domain/take.ts';
 /** Longer than a lookup takes, which may ask a provider several times. */
 const LEASE_SECONDS = 60;
 const AT_ONCE = 10;
+/** Whose payers have come back: however many do, the others go on. */
+const HURRIED_AT_ONCE = 3;
 
 export interface PaymentWorkDeps {
   readonly pool: () => Pool;
@@ -27,9 +30,11 @@ interface DueRow {
   readonly id: string;
 }
 
-/** Settles what is not known of payments, and ends those that nobody pays. */
-export function createPaymentWork(deps: PaymentWorkDeps): DueWork {
+/** Settles what is not known of payments, and ends those that nobody pays: what is due, and whose payers came back. */
+export function createPaymentWork(deps: PaymentWorkDeps): { readonly due: DueWork; readonly hurried: DueWork } {
   const { pool, payments, clock, log } = deps;
+  /** It may not be so any more. */
+  const isStill = (payment: Payment, kind: PaymentWork['kind']) => planWork(payment, clock.now()).kind === kind;
 
   async function work({ id }: DueRow): Promise<void> {
     const payment = await payments.find(id, undefined);
@@ -39,11 +44,17 @@ export function createPaymentWork(deps: PaymentWorkDeps): DueWork {
         await callAgain(deps, payment);
         break;
       case 'expire':
-        await payments.change(id, () => ({ event: 'expired', source: 'schedule' }));
+        await payments.change(id, (known) =>
+          isStill(known.payment, 'expire') ? { event: 'expired', source: 'schedule' } : undefined,
+        );
         break;
       case 'give_up':
         log.warn({ paymentId: id }, 'what became of a payment was not to be found out');
-        await payments.change(id, () => ({ event: 'unclear', source: 'schedule', reason: 'outcome_unknown' }));
+        await payments.change(id, (known) =>
+          isStill(known.payment, 'give_up')
+            ? { event: 'unclear', source: 'schedule', reason: 'outcome_unknown' }
+            : undefined,
+        );
         break;
       case 'look_up':
         await lookUp(deps, payment);
@@ -59,14 +70,19 @@ export function createPaymentWork(deps: PaymentWorkDeps): DueWork {
     }
   }
 
-  return createDueWork<DueRow>({
-    name: 'payments',
-    take: (limit) =>
-      takeDueRows<DueRow>({ pool: pool(), table: 'payments', columns: 'id', leaseSeconds: LEASE_SECONDS, limit }),
-    work,
-    concurrency: AT_ONCE,
-    log,
-  });
+  const due = { table: 'payments', columns: 'id', leaseSeconds: LEASE_SECONDS };
+  const worker = (name: string, where: string, concurrency: number) =>
+    createDueWork<DueRow>({
+      name,
+      take: (limit) => takeDueRows<DueRow>({ ...due, pool: pool(), where, limit }),
+      work,
+      concurrency,
+      log,
+    });
+  return {
+    due: worker('payments', 'NOT is_hurried', AT_ONCE),
+    hurried: worker('payments of payers who came back', 'is_hurried', HURRIED_AT_ONCE),
+  };
 }
 
 /** A refusal is written down already; a provider that is not reached is asked later. */
@@ -79,6 +95,11 @@ async function callAgain({ taking, payments }: PaymentWorkDeps, payment: Payment
   await payments.lookedUp(payment.id);
 }
 
+/** A payment of which a lookup has found nothing, and that nobody told of meanwhile. */
+function isUntold({ state, chargeRef, processingAt }: Payment): boolean {
+  return !isSettled(state) && chargeRef === undefined && processingAt === undefined;
+}
+
 async function lookUp(deps: PaymentWorkDeps, payment: Payment): Promise<void> {
   const { payments, providers, settle, clock } = deps;
   const { id, purpose, provider: name, expiresAt } = payment;
@@ -88,11 +109,15 @@ async function lookUp(deps: PaymentWorkDeps, payment: Payment): Promise<void> {
   if (lookup.found === 'facts') {
     for (const fact of lookup.facts) await settle({ provider: name, fact, source: 'lookup' });
   } else if (lookup.found === 'absent' && purpose === 'charge') {
-    await payments.change(id, () => ({ event: 'declined', source: 'lookup', reason: 'not_made' }));
+    await payments.change(id, (known) =>
+      isUntold(known.payment) ? { event: 'declined', source: 'lookup', reason: 'not_made' } : undefined,
+    );
   } else if (lookup.found !== 'unknown' && purpose !== 'charge' && clock.now() >= expiresAt) {
-    await payments.change(id, () => ({ event: 'expired', source: 'lookup' }));
+    await payments.change(id, (known) =>
+      isUntold(known.payment) ? { event: 'expired', source: 'lookup' } : undefined,
+    );
   }
-  await payments.lookedUp(id);
+  await payments.lookedUp(id, lookup.found === 'unknown' ? lookup.retryAfterMs : undefined);
 }
 
 function questionOf({ id, money, createdAt, checkoutRef, chargeRef, method, purpose }: Payment): PaymentQuestion {

@@ -17,10 +17,10 @@ test.each([true, 'true'])('a response of %j is a charge', (response) => {
 test.each([
   [failed(4, 'The subscription is not in a valid state.'), { reason: 'method_unusable' }],
   [failed(false, 'Failure'), { reason: 'declined' }],
-  [failed(4, 'Transaction was unsuccessful(51)'), { reason: 'insufficient_funds', providerCode: '51' }],
-  [failed(false, 'Declined (51)'), { reason: 'insufficient_funds', providerCode: '51' }],
-  [failed(false, 'Declined (54)'), { reason: 'card_expired', providerCode: '54' }],
-  [failed(false, 'Declined (05)'), { reason: 'declined', providerCode: '05' }],
+  [failed(4, 'Transaction was unsuccessful(51)'), { reason: 'insufficient_funds' }],
+  [failed(false, 'Declined (51)'), { reason: 'insufficient_funds' }],
+  [failed(false, 'Declined (54)'), { reason: 'card_expired' }],
+  [failed(false, 'Declined (05)'), { reason: 'declined' }],
 ])('%j is refused', (body, refusal) => {
   expect(outcome(400, body)).toEqual({ outcome: 'refused', ...refusal });
 });

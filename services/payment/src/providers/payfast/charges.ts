@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { Charge, Outcome, RefusalReason, StoredCharge, StoredMethod, StoredMethods } from '../../domain/ports.ts';
+import type { Charge, Outcome, RefusalReason, StoredMethods } from '../../domain/ports.ts';
 import { readJson, UNREADABLE } from '../call.ts';
 import { Envelope, isDone, type PayFastApi } from './api.ts';
 import { itemNameOf } from './form.ts';
@@ -20,21 +20,11 @@ export function createPayFastCharges(api: PayFastApi): StoredMethods {
         ['item_name', itemNameOf(charge.itemName)],
         ['m_payment_id', charge.paymentId],
       ];
-      const asked = await api({ method: 'POST', path: pathOf(charge, 'adhoc'), body });
+      const path = `/subscriptions/${encodeURIComponent(charge.method.token)}/adhoc`;
+      const asked = await api({ method: 'POST', path, body });
       if (!asked.isAnswered) return asked.result;
       const { answer } = asked;
       return outcomeOfCharge(answer.status, readJson(Envelope, answer.body));
-    },
-    async cancel(method) {
-      const asked = await api({ method: 'PUT', path: pathOf({ method }, 'cancel') });
-      if (!asked.isAnswered) return asked.result;
-      const { answer } = asked;
-      const gone = { outcome: 'accepted', value: undefined } as const;
-      if (answer.status === 404) return gone;
-      const envelope = readJson(Envelope, answer.body);
-      if (envelope === undefined) return UNREADABLE;
-      if (isDone(envelope) || NOT_USABLE.test(messageOf(envelope))) return gone;
-      return { outcome: 'refused', reason: 'not_accepted' };
     },
   };
 }
@@ -56,13 +46,9 @@ export function outcomeOfCharge(status: number, envelope: Static<typeof Envelope
   if (NOT_USABLE.test(message)) return { outcome: 'refused', reason: 'method_unusable' };
   const code = /\((\w{2})\)\s*$/.exec(message)?.[1];
   if (code === undefined) return { outcome: 'refused', reason: 'declined' };
-  return { outcome: 'refused', reason: REASONS[code] ?? 'declined', providerCode: code };
+  return { outcome: 'refused', reason: REASONS[code] ?? 'declined' };
 }
 
 function messageOf({ data }: Static<typeof Envelope>): string {
   return typeof data.message === 'string' ? data.message : '';
-}
-
-function pathOf({ method }: Pick<StoredCharge, 'method'> | { readonly method: StoredMethod }, action: string): string {
-  return `/subscriptions/${encodeURIComponent(method.token)}/${action}`;
 }

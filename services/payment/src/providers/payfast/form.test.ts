@@ -33,6 +33,13 @@ test('one that keeps the card asks for a token, whose first amount may be 0', ()
   expect(Object.fromEntries(fields)).toMatchObject({ subscription_type: '2', amount: '0.00' });
 });
 
+test('the page of PayFast is at more hosts than the form goes to', () => {
+  const simulated = checkoutForm({ ...settings, siteUrl: new URL('http://127.0.0.1:1') }, someCheckout());
+  expect(simulated).not.toHaveProperty('leadsTo');
+  const live = checkoutForm({ ...settings, siteUrl: new URL('https://www.payfast.co.za') }, someCheckout());
+  expect(live.leadsTo).toEqual(['https://*.payfast.co.za', 'https://*.payfast.io']);
+});
+
 test('a name is cut between characters, an address that is too long left out', () => {
   const request = someCheckout({ itemName: '😀'.repeat(101), customerEmail: `${'a'.repeat(95)}@example.com` });
   const fields = Object.fromEntries(checkoutForm(settings, request).fields);

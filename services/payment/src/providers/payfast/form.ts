@@ -6,6 +6,8 @@ import { encodeFields, type Field, presentFields, signatureOfEncoded } from './s
 
 /** Of `item_name` and `email_address`. */
 const MOST_CHARACTERS = 100;
+/** The page of payments is at other hosts than the form goes to. */
+const LEADS_TO = ['https://*.payfast.co.za', 'https://*.payfast.io'];
 /** `subscription_type` of a method that we charge ourselves. */
 const TOKENIZATION = '2';
 
@@ -36,7 +38,12 @@ export function checkoutForm(
     kind: 'form',
     url: urlBelow(settings.siteUrl, '/eng/process').href,
     fields: [...fields, ['signature', signature]],
+    ...(isOfPayFast(settings.siteUrl) ? { leadsTo: LEADS_TO } : {}),
   };
+}
+
+function isOfPayFast({ hostname }: URL): boolean {
+  return hostname.endsWith('.payfast.co.za');
 }
 
 /** Pure. The signature of a form's fields, which are in PayFast's order. */

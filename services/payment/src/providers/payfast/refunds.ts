@@ -91,8 +91,7 @@ function refusalOf(state: State, amount: bigint): Outcome<Refund> | undefined {
   const method = (isWhole ? state.refund_full : state.refund_partial)?.method;
   if (method === 'PAYMENT_SOURCE') return undefined;
   // A payout needs the payer's bank account, which we do not ask for.
-  const code = method === 'BANK_PAYOUT' ? { providerCode: 'BANK_PAYOUT' } : {};
-  return { outcome: 'refused', reason: method === 'BANK_PAYOUT' ? 'not_supported' : 'not_refundable', ...code };
+  return { outcome: 'refused', reason: method === 'BANK_PAYOUT' ? 'not_supported' : 'not_refundable' };
 }
 
 function asFailed(result: NoResult): NoResult {

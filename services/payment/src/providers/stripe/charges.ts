@@ -5,19 +5,17 @@ import {
   idempotencyKeyOf,
   type Outcome,
   type StoredCharge,
-  type StoredMethod,
   type StoredMethods,
 } from '../../domain/ports.ts';
 import { UNREADABLE } from '../call.ts';
 import { rejectionOf, toStripeAmount } from './amounts.ts';
-import { partsOf, readIntent, readMethod, reasonOf } from './objects.ts';
+import { partsOf, readIntent, reasonOf } from './objects.ts';
 import { attempt, outcomeOf } from './outcomes.ts';
 
 /** Charges of stored methods, by PaymentIntents that are confirmed while they are made. */
 export function createStripeCharges(stripe: Stripe, clock: Clock): StoredMethods {
   return {
     charge: (charge) => chargeMethod(stripe, charge, clock.now()),
-    cancel: (method) => detach(stripe, method, clock.now()),
   };
 }
 
@@ -59,17 +57,4 @@ async function chargeMethod(stripe: Stripe, charge: StoredCharge, now: Date): Pr
     default:
       return UNREADABLE;
   }
-}
-
-async function detach(stripe: Stripe, method: StoredMethod, now: Date): Promise<Outcome<undefined>> {
-  const { method: id } = partsOf(method);
-  const tried = await attempt(() => stripe.paymentMethods.detach(id), 'not_accepted', now);
-  const gone = { outcome: 'accepted', value: undefined } as const;
-  if (tried.kind === 'object') return readMethod(tried.object)?.id === id ? gone : UNREADABLE;
-  if (tried.kind === 'none') return tried.result;
-  if (tried.isMissing) return gone;
-  // One that is nobody's cannot be detached again.
-  const found = await attempt(() => stripe.paymentMethods.retrieve(id), 'not_accepted', now);
-  const isNobodys = found.kind === 'object' && readMethod(found.object)?.customer === null;
-  return isNobodys ? gone : tried.refusal;
 }

@@ -63,8 +63,6 @@ const Setup = Type.Object({
   metadata: Metadata,
 });
 
-const Method = Type.Object({ id: Id, customer: Link });
-
 const Refunded = Type.Object({
   id: Id,
   status: Type.Union([Type.String(), Type.Null()]),
@@ -88,8 +86,6 @@ const List = Type.Object({ data: Type.Array(Type.Unknown()) });
 export const readSession = (object: unknown) => read(Session, object);
 /** Pure. A PaymentIntent; undefined where it is none. */
 export const readIntent = (object: unknown) => read(Intent, object);
-/** Pure. A PaymentMethod; undefined where it is none. */
-export const readMethod = (object: unknown) => read(Method, object);
 /** Pure. A Refund; undefined where it is none. */
 export const readRefund = (object: unknown) => read(Refunded, object);
 /** Pure. The entries of a page; undefined where it is none. */

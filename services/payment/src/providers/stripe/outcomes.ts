@@ -1,7 +1,7 @@
 import { isUnsent } from '@rollcall/platform/outbound/exchange.ts';
 import { Stripe } from 'stripe';
 import type { Outcome, RefusalReason } from '../../domain/ports.ts';
-import { type NoResult, noResultOf, providerCode, UNREADABLE } from '../call.ts';
+import { type NoResult, noResultOf, UNREADABLE } from '../call.ts';
 import { reasonOf } from './objects.ts';
 
 type Refusal = Extract<Outcome<never>, { readonly outcome: 'refused' }>;
@@ -51,7 +51,6 @@ function judge(error: Stripe.errors.StripeError, otherwise: RefusalReason, now: 
     refusal: {
       outcome: 'refused',
       reason: refusalReason(error, otherwise),
-      ...providerCode(error.decline_code ?? code),
     },
     isMissing: code === 'resource_missing',
     param: error.param,

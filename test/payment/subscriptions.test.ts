@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { subscriptionTable } from '@rollcall/payment/domain/subscription-states.ts';
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createDatabase } from '../support/postgres.ts';
@@ -28,11 +29,25 @@ beforeAll(async () => {
   const { url: databaseUrl } = stack.use(await createDatabase());
   billing = stack.use(await startBilling({ databaseUrl, ...sandbox, clock }));
   database = stack.use(await connectTo(databaseUrl));
+  await logMoves();
   shop = await billing.callerOf('shop');
   planId = idOf(await shop.post('/plans', { name: 'Tea', amount: 10_000, currency: 'ZAR', interval: 'month' }));
 });
 
 afterAll(() => stack.disposeAsync());
+
+/** Keeps each move of a state, however it is written. */
+async function logMoves(): Promise<void> {
+  await database.query(`
+    CREATE TABLE seen_moves (id uuid, before text, after text, place bigserial);
+    CREATE FUNCTION see_move() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO payment.seen_moves (id, before, after) VALUES (NEW.id, OLD.state, NEW.state);
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER see_moves BEFORE UPDATE ON subscriptions
+      FOR EACH ROW WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION see_move()`);
+}
 
 async function newCustomer(timeZone = 'Africa/Johannesburg'): Promise<string> {
   return idOf(await shop.post('/customers', { email: 'ann@example.com', name: 'Ann', timeZone }));
@@ -383,6 +398,47 @@ describe('as time passes', () => {
     await database.query('UPDATE subscriptions SET due_at = now() WHERE id = $1', [id]);
     await expect.poll(async () => (await invoicesOf(id)).at(-1)?.['status'], { timeout: 5000 }).toBe('paid');
     await shop.delete(`/subscriptions/${id}`);
+  });
+});
+
+describe('each move of a state', () => {
+  const sent = { collection: 'send_invoice', provider: undefined };
+
+  test('is made here at least once', async () => {
+    clock.set('2028-06-01T08:00:00Z');
+    const [late, lost, rested, stopped] = await Promise.all([subscribe(sent), subscribe(sent), active(), active()]);
+    const halted = await subscribe(sent);
+    const tried = await subscribe({ trialDays: 30, ...sent });
+    expect((await shop.delete(`/subscriptions/${tried.id}`)).body).toMatchObject({ status: 'cancelled' });
+    await expect.poll(() => invoicesOf(halted.id)).toHaveLength(1);
+    await shop.post(`/subscriptions/${halted.id}/pause`);
+    await shop.post(`/subscriptions/${rested.id}/pause`);
+    await shop.delete(`/subscriptions/${rested.id}`);
+    await shop.delete(`/subscriptions/${stopped.id}`);
+    for (const day of ['08T23', '09T23', '11T23', '13T23', '15T23']) {
+      if (day === '09T23') await shop.delete(`/subscriptions/${late.id}`);
+      await passTo(`2028-06-${day}:00:00Z`);
+    }
+    const states = await Promise.all([late, lost, halted].map(({ id }) => statusOf(id)));
+    expect(states).toEqual(['cancelled', 'unpaid', 'unpaid']);
+    await shop.delete(`/subscriptions/${lost.id}`);
+  });
+
+  const pairs = Object.entries(subscriptionTable).flatMap(([before, row]) =>
+    [...new Set<string>(Object.values(row))]
+      .filter((after) => after !== 'stays' && after !== 'refused')
+      .map((after) => [before, after] as const),
+  );
+  test.each(pairs)('from %s to %s is told by its event, once', async (before, after) => {
+    const { rows } = await database.query<{ moves: number; events: number }>(
+      `SELECT count(*)::int AS moves, (SELECT count(*)::int FROM events
+         WHERE resource_id = seen_moves.id AND type = 'subscription.' || $2) AS events
+       FROM seen_moves WHERE after = $2 AND id IN (SELECT id FROM seen_moves WHERE before = $1 AND after = $2)
+       GROUP BY id`,
+      [before, after],
+    );
+    expect(rows).not.toEqual([]);
+    expect(rows.filter(({ moves, events }) => moves !== events)).toEqual([]);
   });
 });
 

@@ -10,6 +10,7 @@ import { amountDue, amountOverpaid, type Invoice, type InvoiceChange, type Issue
 import { findInvoice, instantOf, NUMBER, TAKE_NUMBER, writeIssue } from './invoice-rows.ts';
 import type { QueueMail } from './mail-rows.ts';
 import type { InvoiceSealer } from './sealed-invoices.ts';
+import { tellOfChange } from './subscription-events.ts';
 import { findSubscription, updateSubscription } from './subscription-rows.ts';
 
 export interface InvoiceChangeDeps {
@@ -86,12 +87,15 @@ export function tellOfSurplus(client: PoolClient, deps: InvoiceChangeDeps, { id 
   return tell(client, deps, { id, type: 'invoice.overpaid' });
 }
 
-async function closeAtSubscription(client: PoolClient, { clock }: InvoiceChangeDeps, invoice: Invoice): Promise<void> {
+async function closeAtSubscription(client: PoolClient, deps: InvoiceChangeDeps, invoice: Invoice): Promise<void> {
   if (invoice.subscription === undefined) return;
-  const record = await findSubscription(client, invoice.subscription.id, undefined);
-  if (record?.openInvoiceId !== invoice.id || record.subscription.open === undefined) return;
-  const change = closeInvoice(record.subscription, record.subscription.open.key, instantOf(clock.now()));
-  if (change.kind === 'changed') await updateSubscription(client, { ...record, subscription: change.subscription });
+  const before = await findSubscription(client, invoice.subscription.id, undefined);
+  if (before?.openInvoiceId !== invoice.id || before.subscription.open === undefined) return;
+  const change = closeInvoice(before.subscription, before.subscription.open.key, instantOf(deps.clock.now()));
+  if (change.kind !== 'changed') return;
+  const after = { ...before, subscription: change.subscription };
+  await updateSubscription(client, after);
+  await tellOfChange(client, deps.recordEvents, { before, after });
 }
 
 /** Issues a credit note for an invoice whose row the transaction has. */

@@ -111,6 +111,8 @@ export async function cancelNow(
   if (subscription.state !== 'incomplete' || openInvoiceId === undefined) return ended;
   const invoice = await findInvoice(client, deps.sealer, { id: openInvoiceId, owner: undefined, isLocked: true });
   if (invoice === undefined || voidInvoice(invoice).kind !== 'void') return ended;
+  // Written before: an invoice that is closed would have it begin.
+  await updateSubscription(client, ended);
   await writeVoid(client, deps, invoice);
   return { ...ended, subscription: { ...cancelled, open: undefined } };
 }

@@ -215,6 +215,20 @@ describe('a credit note', () => {
     expect((await shop.get(path)).body).toMatchObject({ amountCredited: 27_100, amountDue: 692 });
   });
 
+  test('takes back all that is left by default, with its discounts', async () => {
+    const items = [
+      { description: 'Tea', amount: 10_000, quantity: 1, taxRate: 15 },
+      { description: 'Discount', amount: -500, quantity: 1, taxRate: 15 },
+    ];
+    const [whole, rest] = [`/invoices/${await issued({ items })}`, `/invoices/${await issued({ items })}`];
+    expect((await shop.post(`${whole}/credit-notes`, {})).body).toMatchObject({ total: 10_925, tax: 1_425 });
+    expect((await shop.get(whole)).body).toMatchObject({ status: 'paid', amountDue: 0, amountCredited: 10_925 });
+    expect((await shop.post(`${rest}/credit-notes`, { items: [{ line: 0, amount: 1_000 }] })).status).toBe(201);
+    expect((await shop.post(`${rest}/credit-notes`, {})).body).toMatchObject({ total: 9_925 });
+    const none = await shop.post(`${rest}/credit-notes`, {});
+    expect(none.body).toMatchObject({ error: { code: 'CREDIT_EXCEEDS_INVOICE', details: { line: null, left: 0 } } });
+  });
+
   test('is refused for drafts, other lines, and more than the whole', async () => {
     const draft = idOf(await shop.post('/invoices', invoice()));
     expect(codeOf(await shop.post(`/invoices/${draft}/credit-notes`, {}))).toBe('CONFLICT');

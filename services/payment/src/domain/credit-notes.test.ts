@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { creditLines } from './credit-notes.ts';
+import { creditLines, restOf } from './credit-notes.ts';
 import { type InvoiceLine, priceItem } from './invoices.ts';
 import { total } from './money.ts';
 
@@ -33,8 +33,42 @@ test('it takes no more than what is left of a line, and nothing of one that ther
   });
 });
 
-test('a discount cannot be credited', () => {
-  expect(creditLines({ lines: [line(-1000n)], credited: none }, [{ lineIndex: 0 }])).toMatchObject({ kind: 'exceeds' });
+test('a discount is taken back with what it was for, and never alone', () => {
+  const lines = [line(10_000n), line(-500n)];
+  expect(creditLines({ lines, credited: none }, restOf({ lines, credited: none }))).toMatchObject({
+    lines: [
+      { net: 10_000n, tax: 1500n, gross: 11_500n },
+      { net: -500n, tax: -75n, gross: -575n },
+    ],
+  });
+  expect(creditLines({ lines, credited: none }, [{ lineIndex: 0 }])).toEqual({
+    kind: 'exceeds',
+    lineIndex: undefined,
+    left: 10_925n,
+  });
+  expect(creditLines({ lines, credited: none }, [{ lineIndex: 1 }])).toMatchObject({ kind: 'exceeds' });
+  expect(creditLines({ lines, credited: none }, [{ lineIndex: 1, gross: 1n }])).toMatchObject({ lineIndex: 1 });
+  const credited = new Map([[0, 10_925n]]);
+  expect(creditLines({ lines, credited }, restOf({ lines, credited }))).toMatchObject({ kind: 'exceeds', left: 0n });
+});
+
+test('what is left after any credits is credited by default, discounts too', () => {
+  const amounts = fc.array(fc.bigInt({ min: -500n, max: 2000n }), { minLength: 1, maxLength: 6 });
+  fc.assert(
+    fc.property(amounts, fc.nat(5), fc.bigInt({ min: 1n, max: 2000n }), (nets, lineIndex, gross) => {
+      const lines = nets.map(line);
+      const whole = total(lines.map((each) => each.gross));
+      const first = creditLines({ lines, credited: none }, [{ lineIndex, gross }]);
+      const before = first.kind === 'credited' ? gross : 0n;
+      const credited = before === 0n ? none : new Map([[lineIndex, before]]);
+      const rest = creditLines({ lines, credited }, restOf({ lines, credited }));
+      const [given, taken] = [first, rest].map((credit) => (credit.kind === 'credited' ? credit.lines : []));
+      const left = whole - before;
+      expect(total((taken ?? []).map((each) => each.gross))).toBe(left > 0n ? left : 0n);
+      const tax = total([...(given ?? []), ...(taken ?? [])].map((each) => each.tax));
+      expect(left <= 0n || tax === total(lines.map((each) => each.tax))).toBe(true);
+    }),
+  );
 });
 
 test('amounts must be positive, and each line is said once', () => {

@@ -1,15 +1,15 @@
 import type { InvoiceLine, TaxedAmount } from './invoices.ts';
-import { divideRounded } from './money.ts';
+import { divideRounded, total } from './money.ts';
 
 /** Part of a line of a finalised invoice that is taken back. */
 export interface CreditItem {
   /** Of the invoice, from 0. */
   readonly lineIndex: number;
-  /** With tax, in minor units; positive. All that is left of the line where undefined. */
+  /** With tax, in minor units; positive. All that is left of the line where undefined, also of a discount. */
   readonly gross?: bigint | undefined;
 }
 
-/** Amounts are positive: what the customer gets back. */
+/** Positive is what the customer gets back; a discount that is taken back with it is negative. */
 interface CreditLine extends TaxedAmount {
   readonly lineIndex: number;
   readonly description: string;
@@ -18,8 +18,8 @@ interface CreditLine extends TaxedAmount {
 
 export type Credit =
   | { readonly kind: 'credited'; readonly lines: readonly CreditLine[] }
-  /** More than what is left of a line, or of one that there is not. */
-  | { readonly kind: 'exceeds'; readonly lineIndex: number; readonly left: bigint };
+  /** More than what is left of a line, or of one that there is not; of the whole where it is undefined. */
+  | { readonly kind: 'exceeds'; readonly lineIndex: number | undefined; readonly left: bigint };
 
 interface CreditableInvoice {
   readonly lines: readonly InvoiceLine[];
@@ -43,8 +43,8 @@ export function creditLines({ lines, credited }: CreditableInvoice, items: reado
     const before = credited.get(lineIndex) ?? 0n;
     const left = line === undefined ? 0n : line.gross - before;
     const wanted = gross ?? left;
-    if (line === undefined || wanted > left || wanted <= 0n)
-      return { kind: 'exceeds', lineIndex, left: left > 0n ? left : 0n };
+    const isThere = gross === undefined ? left !== 0n : gross <= left;
+    if (line === undefined || !isThere) return { kind: 'exceeds', lineIndex, left: left > 0n ? left : 0n };
     const tax = taxIn(line, before + wanted) - taxIn(line, before);
     creditLines.push({
       lineIndex,
@@ -55,10 +55,20 @@ export function creditLines({ lines, credited }: CreditableInvoice, items: reado
       gross: wanted,
     });
   }
-  return { kind: 'credited', lines: creditLines };
+  const given = total(creditLines.map((line) => line.gross));
+  const left = total(lines.map((line) => line.gross)) - total([...credited.values()]);
+  // Discounts are lines of their own: the others are more than the whole.
+  return given > 0n && given <= left
+    ? { kind: 'credited', lines: creditLines }
+    : { kind: 'exceeds', lineIndex: undefined, left };
+}
+
+/** The lines of which something is left, discounts too: all of them are what is left of the whole. */
+export function restOf({ lines, credited }: CreditableInvoice): readonly CreditItem[] {
+  return lines.flatMap(({ gross }, lineIndex) => (gross === (credited.get(lineIndex) ?? 0n) ? [] : [{ lineIndex }]));
 }
 
 /** The tax in the first so many minor units of a line. */
 function taxIn({ tax, gross }: InvoiceLine, part: bigint): bigint {
-  return divideRounded(tax * part, gross);
+  return gross < 0n ? divideRounded(-tax * part, -gross) : divideRounded(tax * part, gross);
 }

@@ -1,8 +1,7 @@
 import { dateIn } from '../../domain/calendar.ts';
-import { type CreditItem, creditLines } from '../../domain/credit-notes.ts';
+import { type CreditItem, creditLines, restOf } from '../../domain/credit-notes.ts';
 import { paymentError } from '../../domain/errors.ts';
-import { type InvoiceLine, totalsOf } from '../../domain/invoices.ts';
-import { total } from '../../domain/money.ts';
+import type { InvoiceLine } from '../../domain/invoices.ts';
 import type { Owner } from '../../domain/owner.ts';
 import { type Invoice, refuseWhilePaid } from './invoices.ts';
 
@@ -64,16 +63,11 @@ export function creditNoteOf(invoice: Invoice, credit: Credit): NewCreditNote & 
   refuseWhilePaid(invoice);
   const { id, reason, series, timeZone, now } = credit;
   const credited = creditedOf(creditNotes);
-  const items = credit.items ?? restOf(lines, credited);
-  const result = creditLines({ lines, credited }, items);
-  if (result.kind === 'exceeds' || items.length === 0) {
-    const { lineIndex, left } = result.kind === 'exceeds' ? result : { lineIndex: 0, left: 0n };
-    throw paymentError('CREDIT_EXCEEDS_INVOICE', { details: { line: lineIndex, left: Number(left) } });
+  const result = creditLines({ lines, credited }, credit.items ?? restOf({ lines, credited }));
+  if (result.kind === 'exceeds') {
+    const { lineIndex: line = null, left } = result;
+    throw paymentError('CREDIT_EXCEEDS_INVOICE', { details: { line, left: Number(left) } });
   }
-  const gross = total(result.lines.map((line) => line.gross));
-  const left = totalsOf(lines).gross - invoice.credited;
-  // A discount is a line of its own: the others are more than the whole.
-  if (gross > left) throw paymentError('CREDIT_EXCEEDS_INVOICE', { details: { line: null, left: Number(left) } });
   const printed = result.lines.map((line) => ({ ...line, unitAmount: line.net, quantity: 1n }));
   return { id, reason, series, lines: printed, issuedAt: now, issuedOn: dateIn(timeZone, now) };
 }
@@ -85,8 +79,4 @@ export function creditedOf(notes: readonly CreditNote[]): ReadonlyMap<number, bi
     credited.set(lineIndex, (credited.get(lineIndex) ?? 0n) + gross);
   }
   return credited;
-}
-
-function restOf(lines: readonly InvoiceLine[], credited: ReadonlyMap<number, bigint>): readonly CreditItem[] {
-  return lines.flatMap(({ gross }, lineIndex) => (gross > (credited.get(lineIndex) ?? 0n) ? [{ lineIndex }] : []));
 }

@@ -3,11 +3,11 @@ import { Gauge, type Registry } from 'prom-client';
 
 /** Counted by indexes that hold nothing else. No more are counted: one is enough to look. */
 const IN_REVIEW = `
-  SELECT 'payment' AS kind, count(*)::int FROM (SELECT FROM payments WHERE state = 'needs_review' LIMIT 10000) AS some
+  SELECT 'payment' AS kind, count(*)::int FROM (SELECT FROM payments WHERE state = 'needs_review' LIMIT 10000) AS counted
   UNION ALL
-  SELECT 'refund', count(*)::int FROM (SELECT FROM refunds WHERE state = 'needs_review' LIMIT 10000) AS some
+  SELECT 'refund', count(*)::int FROM (SELECT FROM refunds WHERE state = 'needs_review' LIMIT 10000) AS counted
   UNION ALL
-  SELECT 'notification', count(*)::int FROM (SELECT FROM notifications WHERE state = 'review' LIMIT 10000) AS some`;
+  SELECT 'notification', count(*)::int FROM (SELECT FROM notifications WHERE state = 'review' LIMIT 10000) AS counted`;
 
 /** Tells how much waits for a person. @param pool throws while the schema is not there yet. */
 export function watchReview(registry: Registry, pool: () => Pool): void {

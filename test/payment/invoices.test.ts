@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -13,6 +12,7 @@ import {
   sellers,
   startBilling,
 } from './billing-service.ts';
+import { textOf } from './pdf-text.ts';
 
 const stack = new AsyncDisposableStack();
 let databaseUrl: string;
@@ -304,10 +304,4 @@ async function pdfOf(path: string): Promise<Buffer> {
 function taxesOf(body: Record<string, unknown> | undefined): readonly number[] {
   const { items } = body as { items: { tax: number }[] };
   return items.map(({ tax }) => tax);
-}
-
-/** By Poppler, where it is installed. */
-function textOf(pdf: Buffer): string {
-  const { stdout, error } = spawnSync('pdftotext', ['-layout', '-', '-'], { input: pdf });
-  return error === undefined ? stdout.toString() : 'none';
 }

@@ -92,11 +92,12 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   const context: ServiceContext = {
     logDirectory: join(directory, 'log'),
     env: {
-      // Services, providers and receivers of notifications are on this machine, and so is what checks ask.
-      ROLLCALL_SERVICE_ADDRESSES: 'any',
-      ROLLCALL_WEBHOOK_ADDRESSES: 'any',
-      ROLLCALL_PROVIDER_ADDRESSES: 'any',
-      ROLLCALL_CHECK_ADDRESSES: 'any',
+      // Services, providers and receivers of notifications are on this machine, and so is what checks
+      // ask. Nothing that somebody types in to try it out is called beyond it.
+      ROLLCALL_SERVICE_ADDRESSES: 'loopback',
+      ROLLCALL_WEBHOOK_ADDRESSES: 'loopback',
+      ROLLCALL_PROVIDER_ADDRESSES: 'loopback',
+      ROLLCALL_CHECK_ADDRESSES: 'loopback',
       // Deploys without a secret, to try things out: what listens here is reached from this machine
       // alone.
       ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: 'true',

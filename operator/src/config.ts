@@ -1,4 +1,4 @@
-import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
+import { type AllowedAddresses, allowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
 import { type ProcessConfig, processConfig, processSettings } from '@rollcall/platform/process/settings.ts';
 import { type Static, Type } from 'typebox';
@@ -26,11 +26,11 @@ const schema = Type.Object({
     default: false,
     description: 'Whether binaries may come from loopback, private and link-local addresses',
   }),
-  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], {
+  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(allowedAddresses, {
     default: 'cluster',
     description: 'Where health checks may ask services: on the internet, also at private addresses, or anywhere',
   }),
-  ROLLCALL_CHECK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], {
+  ROLLCALL_CHECK_ADDRESSES: Type.Enum(allowedAddresses, {
     default: 'cluster',
     description: 'Where the checks of policies may send requests: the internet, also private addresses, or anywhere',
   }),

@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { CodedError } from '../errors.ts';
-import { addressScope, isPublicAddress } from './address-scope.ts';
+import { addressScope, isLoopbackAddress, isPublicAddress } from './address-scope.ts';
 import { bareHost, isAddress } from './url-host.ts';
 
 /** Whether a connection to an IP address may be made. */
@@ -16,16 +16,18 @@ export class AddressRefusedError extends CodedError<'ADDRESS_REFUSED'> {
 
 /**
  * Where requests may go whose URL somebody else chooses: to the internet only; also to private
- * addresses, as machines of the cluster have; or anywhere, this machine and its link included.
- * Whoever chooses the URL would else reach what trusts this process's own address, or the
- * credentials that clouds serve on the link.
+ * addresses, as machines of the cluster have; to this machine alone; or anywhere, this machine and
+ * its link included. Whoever chooses the URL would else reach what trusts this process's own
+ * address, or the credentials that clouds serve on the link.
  */
-export type AllowedAddresses = 'public' | 'cluster' | 'any';
+export const allowedAddresses = ['public', 'cluster', 'loopback', 'any'] as const;
+export type AllowedAddresses = (typeof allowedAddresses)[number];
 
 /** Which addresses that means. */
 export const addressRules: Readonly<Record<AllowedAddresses, AddressRule>> = {
   public: isPublicAddress,
   cluster: (address) => addressScope(address) !== 'special',
+  loopback: isLoopbackAddress,
   any: () => true,
 };
 

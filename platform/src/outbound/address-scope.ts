@@ -67,6 +67,12 @@ export function isPublicAddress(address: string): boolean {
   return addressScope(address) === 'public';
 }
 
+/** Whether the address is this machine's own, which no packet leaves. */
+export function isLoopbackAddress(address: string): boolean {
+  // `process` undoes the IPv4-mapped form alone: what stands for NAT64 is sent to a router.
+  return isIP(address) !== 0 && ipaddr.process(address).range() === 'loopback';
+}
+
 /** The IPv4 address that an IPv6 address stands for, or the address itself. */
 function destinationOf(address: IPv4 | IPv6): IPv4 | IPv6 {
   if (!('parts' in address)) return address;

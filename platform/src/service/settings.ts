@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { type Static, type TObject, Type } from 'typebox';
-import type { AllowedAddresses } from '../outbound/address-rules.ts';
+import { type AllowedAddresses, allowedAddresses } from '../outbound/address-rules.ts';
 import { type ApiConfig, apiConfig, apiSettings } from '../process/settings.ts';
 import { httpUrlFault } from '../service-address.ts';
 
@@ -33,8 +33,8 @@ export const serviceSettings = (port: number) => ({
   ROLLCALL_POD_IP: Type.Optional(
     Type.String({ minLength: 1, description: 'In place of ROLLCALL_SERVICE_URL: the address of the pod' }),
   ),
-  ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'public' }),
-  ROLLCALL_PROVIDER_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'public' }),
+  ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(allowedAddresses, { default: 'public' }),
+  ROLLCALL_PROVIDER_ADDRESSES: Type.Enum(allowedAddresses, { default: 'public' }),
 });
 
 /** What communication and payment are told alike. */

@@ -1,4 +1,4 @@
-import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
+import { type AllowedAddresses, allowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
 import { type ApiConfig, apiConfig, apiSettings, portSetting } from '@rollcall/platform/process/settings.ts';
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
@@ -41,7 +41,7 @@ const schema = Type.Object({
     default: '',
     description: 'Origins of pages that may call, separated by commas; *: all',
   }),
-  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], {
+  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(allowedAddresses, {
     default: 'cluster',
     description: 'Where registered services may be',
   }),

@@ -1,3 +1,4 @@
+import { allowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
 import { apiConfig, apiSettings, portSetting } from '@rollcall/platform/process/settings.ts';
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
@@ -35,8 +36,8 @@ const schema = Type.Object({
   ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: Type.Boolean({ default: false }),
   ROLLCALL_WEBHOOK_LEGACY_SIGNATURES: Type.Boolean({ default: false }),
   ROLLCALL_WEBHOOK_PLAIN_SIGNATURES: Type.Boolean({ default: true }),
-  ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
-  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
+  ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(allowedAddresses, { default: 'cluster' }),
+  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(allowedAddresses, { default: 'cluster' }),
 });
 
 /** Settings of the registry process. */

@@ -167,7 +167,7 @@ function urlFaults(entry: ProviderSettings, { addresses }: ProvidersFileRules): 
 
 function urlFault(url: string, addresses: AllowedAddresses): string | undefined {
   try {
-    const { hostname } = providerBaseUrl(url, addresses !== 'any');
+    const { hostname } = providerBaseUrl(url, addresses === 'public' || addresses === 'cluster');
     return isRefusedAddress(hostname, addressRules[addresses])
       ? 'the base URL leads to an address that is not allowed (ROLLCALL_PROVIDER_ADDRESSES)'
       : undefined;

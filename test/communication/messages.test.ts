@@ -73,7 +73,7 @@ describe('a mail', () => {
     expect(accepted.status).toBe(202);
     expect(accepted.headers.get('x-ratelimit-limit')).toBe('100');
     const id = String(accepted.body?.['id']);
-    expect(accepted.headers.get('location')).toBe(`/api/v1/messages/${id}`);
+    expect(accepted.headers.get('location')).toBe(`messages/${id}`);
     expect(accepted.body).toMatchObject({
       channel: 'email',
       status: 'queued',

@@ -129,6 +129,9 @@ async function throughGateway(path: string, { body, headers = {} }: ApiCall = {}
     headers: { authorization: `Bearer ${await tokenOfDemo()}`, 'content-type': 'application/json', ...headers },
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
   });
+  const made = answer.headers.get('location');
+  // Below the service at the gateway, too.
+  if (made !== null) expect(new URL(made, answer.url).href).toMatch(new RegExp(`^${answer.url}/[\\w-]+$`));
   return (await answer.json()) as Record<string, unknown>;
 }
 

@@ -24,14 +24,17 @@ export function completed<T extends object>(document: T): T {
 export const memberRules = { not: { enum: ['__proto__'] } };
 
 /** Of members that are ignored, too. */
-const ANY_MEMBER = { $ref: '#/components/schemas/Member' };
-/** See {@link memberRules}. */
-export const member = {
-  anyOf: [
-    { type: ['string', 'number', 'boolean', 'null'] },
-    { type: 'array', items: ANY_MEMBER },
-    { type: 'object', propertyNames: memberRules, additionalProperties: ANY_MEMBER },
-  ],
+export const ANY_MEMBER = { $ref: '#/components/schemas/Member' };
+/** What every document names so. See {@link memberRules}. */
+export const Member = {
+  description: 'JSON without members named __proto__',
+  ...documented({
+    anyOf: [
+      { type: ['string', 'number', 'boolean', 'null'] },
+      { type: 'array', items: ANY_MEMBER },
+      { type: 'object', propertyNames: memberRules, additionalProperties: ANY_MEMBER },
+    ],
+  }),
 };
 
 interface BodySchema {

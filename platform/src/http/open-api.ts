@@ -2,7 +2,7 @@ import swagger from '@fastify/swagger';
 import type { FastifySchema, RouteOptions } from 'fastify';
 import type { ErrorKind } from '../errors.ts';
 import { documentationPage } from './documentation-page.ts';
-import { completed } from './documented.ts';
+import { completed, Member } from './documented.ts';
 import { serverErrors } from './errors.ts';
 import type { App } from './server.ts';
 
@@ -42,7 +42,7 @@ export async function describeApi(app: App, options: OpenApiOptions): Promise<vo
       openapi: '3.1.0',
       info: { title, version, description },
       components: {
-        schemas,
+        schemas: { Member, ...schemas },
         securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: bearer } },
       },
       tags: [...tags],

@@ -19,7 +19,7 @@ const LONGEST_POLL_MS = 400;
 export interface Answer {
   /** Of HTTP. */
   readonly status: number;
-  /** Path of what was made. */
+  /** Of what was made, relative to the path of the call: the gateway's is longer than the service's. */
   readonly location?: string;
   /** JSON. */
   readonly body: Readonly<Record<string, unknown>>;

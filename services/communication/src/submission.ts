@@ -35,7 +35,7 @@ export async function submitMessage(deps: SubmissionDeps, submission: Submission
   const call = { subject, operation: OPERATIONS[asked.channel], key, request: asked.request };
   const once = await deps.idempotency.once(call, async (id, isNew) => {
     const message = await sendMessage(deps, { subject, id, isNew, root }, asked);
-    return { status: 202, location: `/api/v1/messages/${id}`, body: messageRecord(message) };
+    return { status: 202, location: `messages/${id}`, body: messageRecord(message) };
   });
   return { once, limitHeaders };
 }

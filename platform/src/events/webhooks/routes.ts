@@ -69,7 +69,7 @@ function makeRoute(app: App, { records, idempotency, types, addresses }: Webhook
           const { subject } = callerOf(request);
           const made = await records.create({ id, subject, url, eventTypes, description, secret: newSecret() });
           if (made === undefined) throw webhookError('TOO_MANY_WEBHOOK_ENDPOINTS');
-          const location = `/api/v1/webhook-endpoints/${id}`;
+          const location = `webhook-endpoints/${id}`;
           return { status: 201, location, body: { ...endpointAnswer(made), secret: made.secret } };
         },
       }),

@@ -39,6 +39,6 @@ export function makePayment(deps: MakingDeps, { subject, key, body }: PaymentReq
       purpose: 'pay',
     });
     const status = payment.redirect === undefined ? 202 : 201;
-    return { status, location: `/api/v1/payments/${id}`, body: paymentAnswer(publicUrl, payment) };
+    return { status, location: `payments/${id}`, body: paymentAnswer(publicUrl, payment) };
   });
 }

@@ -1,4 +1,4 @@
-import { documented, member, memberRules } from '@rollcall/platform/http/documented.ts';
+import { documented, memberRules } from '@rollcall/platform/http/documented.ts';
 import { httpUrlRules, serviceNameRules, serviceUrlRules } from '@rollcall/platform/service-address.ts';
 import { Type } from 'typebox';
 import type { ErrorCode } from '../common/errors.ts';
@@ -19,7 +19,6 @@ export const components = {
   Error: { ...ErrorResponse },
   ServiceUrl: { ...Type.String(documented(serviceUrlRules)) },
   HttpUrl: { ...Type.String(documented(httpUrlRules)) },
-  Member: { description: 'JSON without members named __proto__', ...documented(member) },
   Printable: {
     description: 'JSON without control characters in texts and names',
     ...documented({

@@ -75,7 +75,7 @@ export function customerRoutes({ customers, methods, idempotency }: CustomerRout
             const { subject } = callerOf(request);
             const email = emailOf(request.body.email);
             const customer = await customers.create({ ...customerDefaults, ...request.body, email, id, subject });
-            return { status: 201, location: `/api/v1/customers/${id}`, body: await answerOf(customer) };
+            return { status: 201, location: `customers/${id}`, body: await answerOf(customer) };
           },
         }),
     );

@@ -176,7 +176,7 @@ function creatingRoute(deps: InvoiceRoutesDeps): Routes {
               daysUntilDue: daysUntilDue ?? DAYS_UNTIL_DUE,
               isFinal: finalize === true,
             });
-            return { status: 201, location: `/api/v1/invoices/${id}`, body: invoiceAnswer(invoice) };
+            return { status: 201, location: `invoices/${id}`, body: invoiceAnswer(invoice) };
           },
         }),
     );
@@ -257,7 +257,7 @@ function creditNoteRoute(deps: InvoiceRoutesDeps): Routes {
             const credit = { id, invoiceId, owner: ownerOf(request), reason, items: creditItemsOf(items) };
             const invoice = await creditInvoice(deps, credit);
             const note = found(invoice.creditNotes.find((each) => each.id === id));
-            return { status: 201, location: `/api/v1/invoices/${invoiceId}`, body: creditNoteAnswer(note, invoice) };
+            return { status: 201, location: `../${invoiceId}`, body: creditNoteAnswer(note, invoice) };
           },
         }),
     );

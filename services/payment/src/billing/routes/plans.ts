@@ -87,7 +87,7 @@ export function planRoutes({ plans, idempotency }: PlanRoutesDeps): Routes {
           effect: async (id) => {
             const { subject } = callerOf(request);
             const plan = await plans.create({ id, subject, terms: checkedTerms(newTerms(request.body)) });
-            return { status: 201, location: `/api/v1/plans/${id}`, body: planAnswer(plan) };
+            return { status: 201, location: `plans/${id}`, body: planAnswer(plan) };
           },
         }),
     );

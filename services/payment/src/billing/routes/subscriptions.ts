@@ -66,7 +66,7 @@ function creatingRoute(deps: SubscriptionRoutesDeps): Routes {
             const wanted = { customerId, planId, provider, collection, trialDays, methodId, returnUrl };
             const { record, paymentUrl } = await subscribe(deps, { id, owner: ownerOf(request), ...wanted });
             const body = { ...subscriptionAnswer(record), paymentUrl: paymentUrl ?? null };
-            return { status: 201, location: `/api/v1/subscriptions/${id}`, body };
+            return { status: 201, location: `subscriptions/${id}`, body };
           },
         }),
     );

@@ -1,6 +1,6 @@
-import { documented, memberRules } from '@rollcall/platform/http/documented.ts';
+import { ANY_MEMBER, documented, memberRules } from '@rollcall/platform/http/documented.ts';
 import { type Static, Type } from 'typebox';
-import { named, Timestamp, timestamp } from '../../http/schemas.ts';
+import { Timestamp, timestamp } from '../../http/schemas.ts';
 import {
   type HealthCheck,
   type HealthCheckResult,
@@ -59,7 +59,7 @@ export const Check = Type.Object(
     description: 'Asked at the host and port of service_url by the operator; while it fails others get the requests',
     ...documented({
       propertyNames: memberRules,
-      additionalProperties: named('Member'),
+      additionalProperties: ANY_MEMBER,
       allOf: [onlyOf('http', 'path'), onlyOf('grpc', 'service')],
     }),
   },

@@ -20,6 +20,8 @@ export interface VaultKey {
 
 /** Seals what is kept in a database, so that who reads the database alone cannot read it. */
 export interface Vault {
+  /** What all begins with that is sealed now: the newest key. */
+  readonly head: Buffer;
   /**
    * @param context what the sealed bytes belong to, such as `message <id>`: elsewhere they cannot be
    * opened.
@@ -56,10 +58,10 @@ export function createVault(keys: readonly VaultKey[]): Vault {
   const [newest] = keys;
   if (newest === undefined) throw new Error('A vault needs a key');
   const byId = new Map(keys.map(({ id, key }) => [id, key]));
+  const head = Buffer.concat([Buffer.of(newest.id.length), Buffer.from(newest.id, 'latin1')]);
   return {
+    head,
     seal(plain, context) {
-      const id = Buffer.from(newest.id, 'latin1');
-      const head = Buffer.concat([Buffer.of(id.length), id]);
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(ALGORITHM, newest.key, nonce);
       cipher.setAAD(additionalData(head, context));

@@ -1,5 +1,6 @@
-import type { RecordEvents } from '../events/events.ts';
+import { eventContext, type RecordEvents } from '../events/events.ts';
 import { createSubjectEvents } from '../events/subject-events.ts';
+import { endpointContext } from '../events/webhooks/store.ts';
 import { createCallerReader } from '../http/callers.ts';
 import type { Area } from '../http/operations/operation.ts';
 import { createDatabase } from '../postgres/database.ts';
@@ -7,6 +8,7 @@ import { createIdempotency, type Idempotency } from '../postgres/idempotency.ts'
 import { platformMigrations } from '../postgres/migrate.ts';
 import { createPool, type Pool } from '../postgres/pool.ts';
 import { createPruner } from '../postgres/pruner.ts';
+import { createResealing, type SealedTable } from '../postgres/resealing.ts';
 import { closingLimitMs, httpServer } from '../process/http-server.ts';
 import type { Actor } from '../process/lifecycle.ts';
 import type { ProcessContext, ProcessParts } from '../process/main.ts';
@@ -47,11 +49,22 @@ export interface ServiceGround<Config extends ServiceConfig> extends ProcessCont
 }
 
 export interface ServiceMade extends ServiceApi {
+  /** Where the vault's seals are, but for those of the platform. */
+  readonly sealedTables: readonly SealedTable[];
   /** Started after the database and before the API. */
   readonly actors: readonly Actor[];
   /** In the health report, beside the database. */
   readonly health?: readonly HealthPart[];
 }
+
+/** Replicas of before an upgrade may go on sealing with an older key for a while. */
+const RESEALING_MS = 600_000;
+const RESEALING_RETRY_MS = 2000;
+/** Kept answers have no part in it: they are forgotten after a day. */
+const platformSealedTables: readonly SealedTable[] = [
+  { table: 'events', sealed: { data: eventContext } },
+  { table: 'webhook_endpoints', sealed: { settings: endpointContext } },
+];
 
 /** By monitoring, all the time. */
 const UNTRACED = ['/api/v1/health'];
@@ -84,7 +97,7 @@ export async function serviceParts<Config extends ServiceConfig>(
   const ground = { pool: database.pool, vault, index, idempotency };
   const events = createSubjectEvents({ ...context, ...ground, ...options.events, addresses: config.webhookAddresses });
   const made = await build({ ...context, ...ground, recordEvents: events.recordEvents });
-  const { actors, health = [], ...api } = made;
+  const { actors, sealedTables, health = [], ...api } = made;
   const parts = [{ name: 'database', isConnected: database.connected, isNeeded: true }, ...health];
   const app = await buildServiceApp({
     ...api,
@@ -103,12 +116,20 @@ export async function serviceParts<Config extends ServiceConfig>(
       { name: 'connections', start: async () => {}, stop: () => connections.end() },
       database,
       createPruner({ name: 'idempotency', prune: (limit) => idempotency.prune(limit), log }),
+      ...(keys.length > 1 ? [resealer()] : []),
       ...events.actors,
       ...actors,
       httpServer(app, { config, log, beforeClose: () => events.closeStreams() }),
       ...registrationOf(),
     ],
   };
+
+  /** While there are older keys, so that they can be taken out of the file. */
+  function resealer(): Actor {
+    const tables = [...platformSealedTables, ...sealedTables];
+    const prune = createResealing({ pool: database.pool, vault, tables, log });
+    return createPruner({ name: 'seals', prune, log, intervalMs: RESEALING_MS, retryMs: RESEALING_RETRY_MS });
+  }
 
   function registrationOf(): readonly Actor[] {
     if (config.registration === undefined) return [];

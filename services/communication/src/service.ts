@@ -19,6 +19,7 @@ import { suppressionRoutes } from './routes/suppressions.ts';
 import { templateRoutes } from './routes/templates.ts';
 import { unsubscribePages } from './routes/unsubscribe.ts';
 import { createDeviceTable } from './store/devices.ts';
+import { sealedTables } from './store/sealed-tables.ts';
 import { createSuppressionTable } from './store/suppressions.ts';
 import { createTemplateTable } from './store/templates.ts';
 
@@ -86,6 +87,7 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: MAIL_BODY_BYTES,
+    sealedTables: sealedTables({ recipients: index('recipient'), devices: index('device') }),
     subgraph: messaging.subgraph,
     routes: [
       ...messaging.routes,

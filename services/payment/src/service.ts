@@ -5,6 +5,7 @@ import { prepareBilling } from './billing/billing.ts';
 import { type PaymentConfig, paymentConfig } from './config.ts';
 import { eventTypes } from './event-types.ts';
 import { createPayments } from './payments/payments.ts';
+import { sealedTables } from './sealed-tables.ts';
 
 const NAME = 'payment';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
@@ -43,6 +44,7 @@ async function build(ground: ServiceGround<PaymentConfig>): Promise<ServiceMade>
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: BODY_LIMIT_BYTES,
+    sealedTables: sealedTables(ground.index),
     routes: [...payments.routes, ...billing.routes],
     subgraph: payments.subgraph,
     pages: [...payments.pages, ...billing.pages],

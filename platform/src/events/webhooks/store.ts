@@ -30,14 +30,15 @@ export interface WebhookStoreDeps {
   readonly vault: Vault;
 }
 
-const contextOf = (id: string) => `webhook endpoint ${id}`;
+/** What the settings of an endpoint are sealed for. */
+export const endpointContext = (id: string) => `webhook endpoint ${id}`;
 
 /** Seals what only the owner and its receiver may know of an endpoint. */
 export function createEndpointSeal(vault: Vault) {
   return {
     close: (id: string, { url, secret, description }: Sealed): Buffer =>
-      vault.seal(JSON.stringify({ url, secret, description }), contextOf(id)),
-    open: (id: string, settings: Buffer): Sealed => JSON.parse(vault.open(settings, contextOf(id)).toString()),
+      vault.seal(JSON.stringify({ url, secret, description }), endpointContext(id)),
+    open: (id: string, settings: Buffer): Sealed => JSON.parse(vault.open(settings, endpointContext(id)).toString()),
   };
 }
 

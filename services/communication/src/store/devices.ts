@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import { indexAnew } from '@rollcall/platform/postgres/index-anew.ts';
+import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import type { Device, DeviceStore } from '../domain/devices.ts';
 import type { PushPlatform, PushTarget } from '../domain/recipients.ts';
 
 /** Longer than anybody goes on sending to a token that is gone. */
 const GONE_DAYS = 180;
+
+/** How rows of one device are told from others. */
+export const SAME_DEVICE = { table: 'devices', column: 'token_index', uniqueWith: ['subject'] } as const;
 
 export interface DeviceTableDeps {
   /** Throws while the schema is not there yet. */
@@ -23,22 +27,11 @@ export interface DeviceTable extends DeviceStore {
 export function createDeviceTable({ pool, vault, index }: DeviceTableDeps): DeviceTable {
   const candidates = (targets: readonly PushTarget[]) => targets.flatMap((target) => index.candidates(keyOf(target)));
 
-  /** What an older key indexed would be there twice otherwise. */
-  async function indexAnew(client: PoolClient, subject: string, target: PushTarget): Promise<void> {
-    const [newest, ...older] = index.candidates(keyOf(target));
-    if (older.length === 0) return;
-    await client.query('UPDATE devices SET token_index = $3 WHERE subject = $1 AND token_index = ANY($2)', [
-      subject,
-      older,
-      newest,
-    ]);
-  }
-
   return {
     register: (subject, device) =>
       inTransaction(pool(), async (client) => {
         const { target, user, app } = device;
-        await indexAnew(client, subject, target);
+        await indexAnew(client, SAME_DEVICE, index.candidates(keyOf(target)));
         const { rows } = await client.query<{ id: string; was_there: boolean; registered_at: Date }>(
           `WITH before AS (SELECT id FROM devices WHERE subject = $2 AND token_index = $3 AND gone_at IS NULL)
            INSERT INTO devices (id, subject, token_index, platform) VALUES ($1, $2, $3, $4)
@@ -48,7 +41,7 @@ export function createDeviceTable({ pool, vault, index }: DeviceTableDeps): Devi
         );
         const [row] = rows;
         if (row === undefined) throw new Error('PostgreSQL returned no row of a device that was written');
-        const details = vault.seal(JSON.stringify({ target, user, app }), contextOf(row.id));
+        const details = vault.seal(JSON.stringify({ target, user, app }), deviceContext(row.id));
         await client.query('UPDATE devices SET details = $2 WHERE id = $1', [row.id, details]);
         const registered: Device = { ...device, registeredAt: row.registered_at };
         return { device: registered, isNew: !row.was_there };
@@ -72,7 +65,7 @@ export function createDeviceTable({ pool, vault, index }: DeviceTableDeps): Devi
     },
     forget: (subject, target, since) =>
       inTransaction(pool(), async (client) => {
-        await indexAnew(client, subject, target);
+        await indexAnew(client, SAME_DEVICE, index.candidates(keyOf(target)));
         await client.query(
           `INSERT INTO devices AS known (id, subject, token_index, platform, registered_at, gone_at)
            VALUES ($1, $2, $3, $4, $5, $5)
@@ -92,11 +85,12 @@ export function createDeviceTable({ pool, vault, index }: DeviceTableDeps): Devi
   };
 }
 
-/** A browser's subscription is known by its endpoint: its keys may change. */
-function keyOf(target: PushTarget): string {
+/** What a device is known by. A browser's subscription is known by its endpoint: its keys may change. */
+export function keyOf(target: PushTarget): string {
   return `${target.platform} ${target.platform === 'webpush' ? target.endpoint : target.token}`;
 }
 
-function contextOf(id: string): string {
+/** What the details of a device are sealed for. */
+export function deviceContext(id: string): string {
   return `device ${id}`;
 }

@@ -65,11 +65,13 @@ export function createMessageRows(vault: Vault): MessageRows {
   };
 }
 
-function envelopeContext(id: string): string {
+/** What the envelope of a message is sealed for. */
+export function envelopeContext(id: string): string {
   return `message envelope ${id}`;
 }
 
-function contentContext(id: string): string {
+/** What the content of a message is sealed for. */
+export function contentContext(id: string): string {
   return `message ${id}`;
 }
 

@@ -89,10 +89,12 @@ function revived(name: string, value: unknown): unknown {
   return name === 'since' && typeof value === 'string' ? new Date(value) : value;
 }
 
-function notificationContext(id: string): string {
+/** What the body of a notification is sealed for. */
+export function notificationContext(id: string): string {
   return `notification ${id}`;
 }
 
-function reportContext(id: string): string {
+/** What a report is sealed for. */
+export function reportContext(id: string): string {
   return `report ${id}`;
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { indexAnew } from '@rollcall/platform/postgres/index-anew.ts';
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
-import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import { foldedRecipient } from '../domain/recipients.ts';
 import type {
-  Addressee,
   StoredSuppression,
   SuppressedChannel,
   SuppressionReason,
@@ -25,6 +25,13 @@ interface Row {
 
 const COLUMNS = 'id, subject, channel, recipient, reason, scope, message_id, created_at';
 
+/** How rows of one suppression are told from others. */
+export const SAME_SUPPRESSION = {
+  table: 'suppressions',
+  column: 'recipient_index',
+  uniqueWith: ['subject', 'channel', 'reason'],
+} as const;
+
 export interface SuppressionTableDeps {
   /** Throws while the schema is not there yet. */
   readonly pool: () => Pool;
@@ -36,19 +43,8 @@ export interface SuppressionTableDeps {
 export function createSuppressionTable({ pool, vault, index }: SuppressionTableDeps): SuppressionStore {
   function suppressionOf(row: Row): StoredSuppression {
     const { id, subject, channel, reason, scope, message_id: messageId, created_at: createdAt } = row;
-    const recipient = vault.open(row.recipient, contextOf(id)).toString();
+    const recipient = vault.open(row.recipient, suppressionContext(id)).toString();
     return { subject, channel, recipient, reason, scope, messageId: messageId ?? undefined, createdAt };
-  }
-
-  /** What an older key indexed would be there twice otherwise. */
-  async function indexAnew({ subject, channel, recipient }: Addressee): Promise<void> {
-    const [, ...older] = index.candidates(foldedRecipient(recipient));
-    if (older.length === 0) return;
-    await pool().query(
-      `UPDATE suppressions SET recipient_index = $4
-       WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3)`,
-      [subject, channel, older, index.of(foldedRecipient(recipient))],
-    );
   }
 
   return {
@@ -65,30 +61,31 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
       );
       return rows.length > 0;
     },
-    async add(entry) {
-      const { subject, channel, recipient, reason, scope, messageId } = entry;
-      await indexAnew(entry);
-      const id = randomUUID();
-      const { rows } = await pool().query<Row>(
-        `INSERT INTO suppressions (id, subject, channel, recipient_index, recipient, reason, scope, message_id)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-         ON CONFLICT (subject, channel, recipient_index, reason) DO UPDATE SET scope = excluded.scope
-         RETURNING ${COLUMNS}`,
-        [
-          id,
-          subject,
-          channel,
-          index.of(foldedRecipient(recipient)),
-          vault.seal(recipient, contextOf(id)),
-          reason,
-          scope,
-          messageId,
-        ],
-      );
-      const [row] = rows;
-      if (row === undefined) throw new Error('PostgreSQL returned no row of a suppression that was written');
-      return { suppression: suppressionOf(row), isNew: row.id === id };
-    },
+    add: (entry) =>
+      inTransaction(pool(), async (client) => {
+        const { subject, channel, recipient, reason, scope, messageId } = entry;
+        await indexAnew(client, SAME_SUPPRESSION, index.candidates(foldedRecipient(recipient)));
+        const id = randomUUID();
+        const { rows } = await client.query<Row>(
+          `INSERT INTO suppressions (id, subject, channel, recipient_index, recipient, reason, scope, message_id)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+           ON CONFLICT (subject, channel, recipient_index, reason) DO UPDATE SET scope = excluded.scope
+           RETURNING ${COLUMNS}`,
+          [
+            id,
+            subject,
+            channel,
+            index.of(foldedRecipient(recipient)),
+            vault.seal(recipient, suppressionContext(id)),
+            reason,
+            scope,
+            messageId,
+          ],
+        );
+        const [row] = rows;
+        if (row === undefined) throw new Error('PostgreSQL returned no row of a suppression that was written');
+        return { suppression: suppressionOf(row), isNew: row.id === id };
+      }),
     async remove({ subject, channel, recipient }, { reason, before }) {
       const { rowCount } = await pool().query(
         `DELETE FROM suppressions
@@ -117,6 +114,7 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
   };
 }
 
-function contextOf(id: string): string {
+/** What the recipient of a suppression is sealed for. */
+export function suppressionContext(id: string): string {
   return `suppression ${id}`;
 }

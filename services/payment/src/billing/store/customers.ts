@@ -1,6 +1,7 @@
 import { type NewestQuery, readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
+import { foldedEmail } from '../../payments/store/payment-rows.ts';
 import type { Customer, CustomerFields, CustomerStore } from '../domain/customers.ts';
 
 interface Row {
@@ -27,7 +28,7 @@ export interface CustomerTableDeps {
 
 export function createCustomerTable({ pool, vault, emails }: CustomerTableDeps): CustomerStore {
   const seal = (id: string, { email, name, address, taxId }: Personal): Buffer =>
-    vault.seal(JSON.stringify({ email, name, address, taxId }), contextOf(id));
+    vault.seal(JSON.stringify({ email, name, address, taxId }), customerContext(id));
   const indexOf = (email: string): Buffer => emails.of(foldedEmail(email));
 
   const customerOf = (row: Row): Customer => openedCustomer(vault, row);
@@ -90,16 +91,12 @@ export async function customerFor(client: PoolClient, vault: Vault, id: string):
 }
 
 function openedCustomer(vault: Vault, row: Row): Customer {
-  const personal: Personal = JSON.parse(vault.open(row.sealed, contextOf(row.id)).toString());
+  const personal: Personal = JSON.parse(vault.open(row.sealed, customerContext(row.id)).toString());
   const { id, subject, time_zone: timeZone, locale, created_at: createdAt, updated_at: updatedAt } = row;
   return { ...personal, id, subject, timeZone, locale, createdAt, updatedAt };
 }
 
-/** Mail servers treat the capitals of an address alike. */
-function foldedEmail(email: string): string {
-  return email.toLowerCase();
-}
-
-function contextOf(id: string): string {
+/** What a customer is sealed for. */
+export function customerContext(id: string): string {
   return `customer ${id}`;
 }

@@ -45,7 +45,7 @@ export function createMethodRows(vault: Vault, tokens: BlindIndex): MethodRows {
         provider,
         usable,
         createdAt,
-        method: { token: vault.open(sealed, contextOf(id)).toString() },
+        method: { token: vault.open(sealed, methodContext(id)).toString() },
       }));
     },
     async keep(client, { customerId, provider, method: { token } }) {
@@ -59,7 +59,7 @@ export function createMethodRows(vault: Vault, tokens: BlindIndex): MethodRows {
       if (row !== undefined) return row.id;
       await client.query(
         `INSERT INTO payment_methods (id, customer_id, provider, sealed, token_index) VALUES ($1, $2, $3, $4, $5)`,
-        [id, customerId, provider, vault.seal(token, contextOf(id)), tokens.of(token)],
+        [id, customerId, provider, vault.seal(token, methodContext(id)), tokens.of(token)],
       );
       return id;
     },
@@ -72,6 +72,7 @@ export function createMethodRows(vault: Vault, tokens: BlindIndex): MethodRows {
   };
 }
 
-function contextOf(id: string): string {
+/** What the token of a method is sealed for. */
+export function methodContext(id: string): string {
   return `payment method ${id}`;
 }

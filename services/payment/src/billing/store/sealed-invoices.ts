@@ -23,14 +23,14 @@ export function createInvoiceSealer(vault: Vault) {
     seal: (id: string, content: InvoiceContent | CreditNoteContent): Buffer =>
       vault.seal(
         JSON.stringify(content, (_name, value: unknown) => (typeof value === 'bigint' ? value.toString() : value)),
-        contextOf(id),
+        invoiceContext(id),
       ),
     openInvoice(id: string, sealed: Buffer): InvoiceContent {
-      const content: InvoiceContent = JSON.parse(vault.open(sealed, contextOf(id)).toString(), withAmounts);
+      const content: InvoiceContent = JSON.parse(vault.open(sealed, invoiceContext(id)).toString(), withAmounts);
       return content;
     },
     openCreditNote(id: string, sealed: Buffer): CreditNoteContent {
-      const content: CreditNoteContent = JSON.parse(vault.open(sealed, contextOf(id)).toString(), withAmounts);
+      const content: CreditNoteContent = JSON.parse(vault.open(sealed, invoiceContext(id)).toString(), withAmounts);
       return content;
     },
   };
@@ -42,6 +42,7 @@ function withAmounts(name: string, value: unknown): unknown {
   return isAmount.has(name) && typeof value === 'string' ? BigInt(value) : value;
 }
 
-function contextOf(id: string): string {
+/** What an invoice or a credit note is sealed for. */
+export function invoiceContext(id: string): string {
   return `invoice ${id}`;
 }

@@ -37,7 +37,7 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
       const { rowCount } = await pool().query(
         `INSERT INTO notifications (id, provider, event_key, sealed, state, remark, due_at)
          VALUES ($1, $2, $3, $4, 'new', $5, now()) ON CONFLICT (provider, event_key) DO NOTHING`,
-        [id, provider, eventKey, vault.seal(body, contextOf(id)), remark],
+        [id, provider, eventKey, vault.seal(body, notificationContext(id)), remark],
       );
       return rowCount === 1;
     },
@@ -52,7 +52,7 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
       });
       return rows.flatMap(({ id, provider, sealed, attempts }): readonly ReceivedNotification[] =>
         // What one holds is opened by its own work, so that no other one waits for it.
-        sealed === null ? [] : [{ id, provider, open: () => vault.open(sealed, contextOf(id)), attempts }],
+        sealed === null ? [] : [{ id, provider, open: () => vault.open(sealed, notificationContext(id)), attempts }],
       );
     },
     async end(id, state, remark) {
@@ -98,6 +98,7 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
   };
 }
 
-function contextOf(id: string): string {
+/** What the bytes of a notification are sealed for. */
+export function notificationContext(id: string): string {
   return `notification ${id}`;
 }

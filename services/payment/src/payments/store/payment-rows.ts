@@ -55,14 +55,14 @@ export function sealedColumns({ vault, emails, methods }: PaymentSealing, id: st
   const { customerEmail, itemName, metadata, returnUrl, method, pageToken, redirect } = personal;
   const kept: Personal = { customerEmail, itemName, metadata, returnUrl, method, pageToken, redirect };
   return {
-    sealed: vault.seal(JSON.stringify(kept), contextOf(id)),
+    sealed: vault.seal(JSON.stringify(kept), paymentContext(id)),
     emailIndex: emails.of(foldedEmail(customerEmail)),
     methodIndex: method === undefined ? undefined : methods.of(method.token),
   };
 }
 
 export function paymentOf(vault: Vault, row: PaymentRow): Payment {
-  const personal: Personal = JSON.parse(vault.open(row.sealed, contextOf(row.id)).toString());
+  const personal: Personal = JSON.parse(vault.open(row.sealed, paymentContext(row.id)).toString());
   return {
     ...personal,
     redirect: personal.redirect,
@@ -99,7 +99,8 @@ export function pageTokenHash(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-function contextOf(id: string): string {
+/** What is personal in a payment is sealed for. */
+export function paymentContext(id: string): string {
   return `payment ${id}`;
 }
 

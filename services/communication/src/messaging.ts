@@ -50,7 +50,7 @@ export async function createMessaging(
   const outlets = await outletsOf(ground);
   const recipients = index('recipient');
   const store = createMessageTable({ pool, vault, recipients, recordEvents });
-  const sending = createSendingTable({ pool, vault, recordEvents });
+  const sending = createSendingTable({ pool, vault, recordEvents, clock });
   const { onAttempt } = createDeliveryMetrics({ metrics, pool });
   const senders = createSenders({
     store: sending,

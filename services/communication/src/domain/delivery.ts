@@ -106,15 +106,16 @@ interface Attempting {
   readonly way: Way;
 }
 
-async function attempt(deps: DeliveryDeps, { due, way }: Attempting, signal: AbortSignal): Promise<void> {
+async function attempt(deps: DeliveryDeps, { due: taken, way }: Attempting, signal: AbortSignal): Promise<void> {
   const { store, persist } = deps;
-  const begun = await begin(deps, { due, way });
+  const begun = await begin(deps, { due: taken, way });
   if (begun === undefined) return way.abandon();
+  const due = { ...taken, provider: way.name };
   const message = await prepared(deps, { due, way, number: begun.number }, () => outgoing(deps, due, begun));
   if (message === undefined) {
     way.abandon();
     const end = { number: begun.number, event: 'failed', reason: 'no content' } as const;
-    await persist(() => store.finish(due.id, end, { event: 'given-up', reason: end.reason }));
+    await persist(() => store.finish(due, end, { event: 'given-up', reason: end.reason }));
     return;
   }
   const outcome = await call(deps, { way, message, act: 'send' }, signal);
@@ -132,14 +133,14 @@ async function prepared<T>(
   } catch (error) {
     way.abandon();
     const end = { number, event: 'failed', reason: 'not prepared' } as const;
-    await persist(() => store.finish(due.id, end, { event: 'postponed', dueInMs: UNPREPARED_PAUSE_MS }));
+    await persist(() => store.finish(due, end, { event: 'postponed', dueInMs: UNPREPARED_PAUSE_MS }));
     throw error;
   }
 }
 
 async function begin({ store }: DeliveryDeps, { due, way }: Attempting): Promise<BegunAttempt | undefined> {
   try {
-    return await store.begin(due.id, way.name, way.callMs + LEASE_MARGIN_MS);
+    return await store.begin(due, way.name, way.callMs + LEASE_MARGIN_MS);
   } catch (error) {
     way.abandon();
     throw error;
@@ -213,7 +214,7 @@ async function conclude(deps: DeliveryDeps, { due, way, number }: Concluding, ou
       : { ...changeOf(step), ...(step.event === 'postponed' && afterPause(due, step, [...tried])) };
   // In this order, nothing is lost where the replica is killed between them: both may be done twice.
   await persist(() => suppress(deps, due, outcome));
-  await persist(() => store.finish(due.id, endOf(number, outcome), change));
+  await persist(() => store.finish(due, endOf(number, outcome), change));
 }
 
 function changeOf({ event, delayMs, reason }: NextStep): MessageChange {
@@ -249,7 +250,7 @@ async function suppress({ suppressions }: DeliveryDeps, due: DueMessage, outcome
 async function lose(deps: DeliveryDeps, due: DueMessage): Promise<void> {
   const way = due.provider === undefined ? undefined : deps.find(due.provider);
   const change = { event: 'lost', reason: 'interrupted', dueInMs: way && settlementDelay(deps, way, due) } as const;
-  await deps.store.finish(due.id, { number: due.attempts, event: 'unknown', reason: 'interrupted' }, change);
+  await deps.store.finish(due, { number: due.attempts, event: 'unknown', reason: 'interrupted' }, change);
 }
 
 type Unsettled = Pick<DueMessage, 'begunAt' | 'lookups'>;

@@ -50,6 +50,13 @@ export interface DueMessage {
   readonly lookups: number;
   readonly begunAt: Date | undefined;
   readonly expiresAt: Date;
+  /** For what is told of its changes, with the next four. */
+  readonly template: Message['template'];
+  readonly tags: readonly string[];
+  readonly createdAt: Date;
+  readonly sentAt: Date | undefined;
+  /** Why it is in its state. */
+  readonly reason: string | undefined;
 }
 
 /** One call of a provider, written down. */
@@ -92,10 +99,10 @@ export interface SendingStore {
   /** Of a message whose call is looked up or made again. */
   read(id: string): Promise<BegunAttempt | undefined>;
   /** Writes a call down. @returns undefined where the message is no longer to be sent. */
-  begin(id: string, provider: string, leaseMs: number): Promise<BegunAttempt | undefined>;
+  begin(due: DueMessage, provider: string, leaseMs: number): Promise<BegunAttempt | undefined>;
   change(id: string, change: MessageChange): Promise<boolean>;
   /** Ends a call, and changes the message where that call still is its last one, or was accepted. */
-  finish(id: string, end: AttemptEnd, change: MessageChange): Promise<boolean>;
+  finish(due: DueMessage, end: AttemptEnd, change: MessageChange): Promise<boolean>;
   /** Changes when it is due, and what is counted of its waiting. */
   putOff(id: string, wait: Waiting): Promise<void>;
 }

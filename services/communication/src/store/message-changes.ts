@@ -11,8 +11,8 @@ export interface GuardedChange extends MessageChange {
   readonly attempt?: number;
 }
 
-/** By which a message is known to be sent. */
-const IS_SENT: ReadonlySet<MessageEvent> = new Set([
+/** Events by which a message is known to be sent. */
+export const IS_SENT: ReadonlySet<MessageEvent> = new Set([
   'accepted',
   'receipt-sent',
   'receipt-delivered',
@@ -50,7 +50,7 @@ export async function changeMessage(
 }
 
 /** Says that a message is in its state. */
-export async function recordState(client: PoolClient, recordEvents: RecordEvents, row: MessageRow): Promise<void> {
+async function recordState(client: PoolClient, recordEvents: RecordEvents, row: MessageRow): Promise<void> {
   const { created_at: createdAt, sent_at: sentAt } = row;
   await recordEvents(client, [stateEvent({ ...row, template: templateOf(row), createdAt, sentAt })]);
 }

@@ -101,7 +101,7 @@ test.each(['twilio', 'bulksms'] as const)(
     await expect.poll(statusOf(await fixture.send(name))).toBe('delivered');
     await fixture[name].write({ from, text: 'Stop ' });
     await expect.poll(async () => (await fixture.send(name)).body?.['status']).toBe('suppressed');
-    await fixture.ana('PUT', `/suppressions/${from}?scope=marketing`);
+    await fixture.ana('PUT', `/suppressions/${from}`, { body: { scope: 'marketing' } });
     await fixture[name].write({ from, text: 'thanks' });
     await fixture[name].write({ from, text: 'start' });
     await expect.poll(async () => (await fixture.send(name)).body?.['status']).toBe('queued');

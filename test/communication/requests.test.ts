@@ -99,12 +99,15 @@ const faults: Readonly<Record<string, readonly Fault[]>> = {
     ['replyTo', { replyTo: { name: 'Ana', address: 'a@x.example\r\nX-Evil: 1' } }],
     ['from', { from: 'somebody@bank.example' }],
     ['template', { template: '../etc/passwd' }],
-    ['locale', { locale: '' }],
+    ['locale', { locale: '!!' }],
+    ['', { variables: { name: 'Ana' } }],
+    ['', { locale: 'en' }],
     ['attachments/0/filename', { attachments: [{ ...file, filename: 'a\r\nb' }] }],
     ['attachments/0/contentType', { attachments: [{ ...file, contentType: 'text/plain\r\nX-Evil: 1' }] }],
     ['attachments/0/content', { attachments: [{ ...file, content: '!!!' }] }],
     ['attachments', { attachments: [{ ...file, content: Buffer.alloc(10 * 1024 * 1024 + 3).toString('base64') }] }],
     ['sendAt', { sendAt: 'tomorrow' }],
+    ['sendAt', { sendAt: new Date(Date.now() - 3_600_000).toISOString() }],
     ['sendAt', { sendAt: new Date(Date.now() + 31 * 86_400_000).toISOString() }],
     ['category', { category: 'spam' }],
     ['metadata/a b', { metadata: { 'a b': 'x' } }],
@@ -120,6 +123,7 @@ const faults: Readonly<Record<string, readonly Fault[]>> = {
     ['to', { to: '+27821234567,+27821234568' }],
     ['to', { to: 27_821_234_567 }],
     ['message', { message: '' }],
+    ['message', { message: '  ' }],
     ['message', { message: 'a'.repeat(1531) }],
     ['message', { message: 'ê'.repeat(671) }],
     ['message', { message: 'a\u001bb' }],
@@ -162,8 +166,22 @@ test('all faults of a body are named at once', async () => {
   const body = { to: 'a', subject: 'a\nb', cc: ['c'], sendAt: 'x', tags: ['a b'], unknown: 1 };
   const answer = await caller('POST', '/emails', { body });
   expect(faultPaths(answer)).toEqual(
-    ['body/to', 'body/subject', 'body/cc/0', 'body/sendAt', 'body/tags/0', 'body/unknown'].sort(),
+    ['body', 'body/to', 'body/subject', 'body/cc/0', 'body/sendAt', 'body/tags/0', 'body/unknown'].sort(),
   );
+});
+
+test.each([
+  ['/emails', ['body', 'body/to']],
+  ['/push', ['body', 'body/deviceToken']],
+] as const)('%s names what is missing of an empty body, also what is one of several', async (path, paths) => {
+  const caller = await service.callerOf('empty');
+  expect(faultPaths(await caller('POST', path, { body: {} }))).toEqual(paths);
+});
+
+test('a message whose time has just passed is taken', async () => {
+  const caller = await service.callerOf('just-passed');
+  const body = { ...sms, sendAt: new Date(Date.now() - 60_000).toISOString() };
+  expect((await caller('POST', '/sms', { body })).body).toMatchObject({ status: 'queued' });
 });
 
 test('without an identity, the scope, or a body that is JSON nothing is taken', async () => {

@@ -60,7 +60,9 @@ test('a recipient is suppressed by hand, found, and sent to again', async () => 
     reason: 'manual',
     messageId: null,
   });
-  const narrowed = await shop('PUT', '/suppressions/ana.b@example.com?channel=email&scope=marketing');
+  const narrowed = await shop('PUT', '/suppressions/ana.b@example.com?channel=email', {
+    body: { scope: 'marketing' },
+  });
   expect([narrowed.status, narrowed.body]).toEqual([200, { ...made.body, scope: 'marketing' }]);
   expect((await shop('PUT', '/suppressions/%2B27821234567')).body).toMatchObject({
     recipient: '+27821234567',
@@ -118,8 +120,10 @@ test.each([
 test('a recipient of another channel, and members that nobody knows, are refused', async () => {
   const answer = await shop('PUT', '/suppressions/a@example.com?channel=sms');
   expect([answer.status, faultPaths(answer)]).toEqual([400, ['path/recipient']]);
-  const query = await shop('PUT', '/suppressions/a@example.com?subject=&chanel=sms&scope=some');
+  const query = await shop('PUT', '/suppressions/a@example.com?subject=&chanel=sms&scope=all');
   expect(faultPaths(query)).toEqual(['query/chanel', 'query/scope', 'query/subject']);
+  const body = await shop('PUT', '/suppressions/a@example.com', { body: { scope: 'some', bogus: 1 } });
+  expect([body.status, faultPaths(body)]).toEqual([400, ['body/bogus', 'body/scope']]);
 });
 
 test('neither the database nor the log has an address', async () => {

@@ -78,7 +78,7 @@ export async function createMessaging(
     subgraph: await messageSubgraph(sendingDeps),
     routes: [
       sendingRoutes(sendingDeps),
-      messageRoutes({ store, wake, idempotency, health: () => outlets.health() }),
+      messageRoutes({ store, wake, ways: outlets.ways, idempotency, health: () => outlets.health() }),
       ...reporting.routes,
     ],
     actors: [

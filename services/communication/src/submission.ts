@@ -1,5 +1,5 @@
 import type { Idempotency, OnceAnswer } from '@rollcall/platform/postgres/idempotency.ts';
-import { type ChannelRequest, type SendMessagesDeps, sendMessage } from './domain/sending.ts';
+import { type ChannelRequest, readMessage, type SendMessagesDeps, sendMessage } from './domain/sending.ts';
 import type { CountCall } from './routes/call-limits.ts';
 import { messageRecord } from './schemas/messages.ts';
 
@@ -28,7 +28,11 @@ export interface Submitted {
 /** The same by every door. */
 const OPERATIONS = { email: 'sendEmail', sms: 'sendSMS', push: 'sendPush' } as const;
 
-/** Counts a request and accepts it once. @throws ServiceError RATE_LIMITED, those of acceptance and of keys. */
+/**
+ * Counts a request and accepts it once. A repetition is told how the message is by now.
+ *
+ * @throws ServiceError RATE_LIMITED, those of acceptance and of keys.
+ */
 export async function submitMessage(deps: SubmissionDeps, submission: Submission): Promise<Submitted> {
   const { subject, asked, key, root } = submission;
   const limitHeaders = await deps.countCall(asked.channel, subject);
@@ -37,5 +41,13 @@ export async function submitMessage(deps: SubmissionDeps, submission: Submission
     const message = await sendMessage(deps, { subject, id, isNew, root }, asked);
     return { status: 202, location: `messages/${id}`, body: messageRecord(message) };
   });
-  return { once, limitHeaders };
+  return { once: once.isReplayed ? await asItIsNow(deps, subject, once) : once, limitHeaders };
+}
+
+/** The first answer may be of a message that was not sent yet. */
+async function asItIsNow(deps: SubmissionDeps, subject: string, once: OnceAnswer): Promise<OnceAnswer> {
+  const { id } = once.answer.body;
+  if (typeof id !== 'string') return once;
+  const message = await readMessage(deps, id, { subject, isAll: false });
+  return { ...once, answer: { ...once.answer, body: messageRecord(message) } };
 }

@@ -96,6 +96,8 @@ export interface Sending {
   readonly root: string;
 }
 
+/** Clocks differ, and requests wait; what is older was not meant. */
+const LATEST_SEND_AT_MS = 5 * 60_000;
 /** A message is tried for a day, then it is given up. */
 export const EXPIRES_AFTER_MS = 24 * 3_600_000;
 
@@ -207,15 +209,22 @@ interface Draft {
   readonly envelope: Omit<Envelope, 'metadata'>;
 }
 
-async function accept(deps: AcceptanceDeps, { subject, id }: Sending, draft: Draft): Promise<Message | undefined> {
+async function accept(
+  deps: AcceptanceDeps,
+  { subject, id, root }: Sending,
+  draft: Draft,
+): Promise<Message | undefined> {
   const { insert, suppressions, ways, clock } = deps;
   const { request, content, used: template, envelope } = draft;
   const { category = 'transactional', metadata = {}, tags = [] } = request;
   const { channel } = content;
-  if (!ways.has(channel, envelope)) throw new CommunicationError('NO_PROVIDER');
-  const isSuppressed = await suppressions.isSuppressed({ subject, channel, recipient: envelope.to, category });
   const now = clock.now();
   const sendAt = request.sendAt === undefined ? undefined : new Date(request.sendAt);
+  // Here, and not in the schema: a repetition may come after it.
+  if (sendAt !== undefined && now.getTime() - sendAt.getTime() > LATEST_SEND_AT_MS)
+    throw invalidRequest([{ path: `${root}/sendAt`, message: 'must not be over' }]);
+  if (!ways.has(channel, envelope)) throw new CommunicationError('NO_PROVIDER');
+  const isSuppressed = await suppressions.isSuppressed({ subject, channel, recipient: envelope.to, category });
   return insert({
     id,
     subject,

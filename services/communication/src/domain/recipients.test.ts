@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parsePhoneNumber, parsePushTarget, pushPlatforms } from './recipients.ts';
+import { parsePhoneNumber, parsePushTarget, pushPlatforms, soughtRecipient } from './recipients.ts';
 
 test.each([
   { text: '082 123 4567', region: 'ZA', e164: '+27821234567', country: 'ZA' },
@@ -73,4 +73,14 @@ test('no text at all makes reading a token fail', () => {
       expect(Object.keys(parsePushTarget(text, platform))).toHaveLength(1);
     }),
   );
+});
+
+test.each([
+  ['082 123 4567', '+27821234567'],
+  ['+27 82 123 4567', '+27821234567'],
+  ['Ana@EXAMPLE.com', 'Ana@example.com'],
+  ['ana@bücher.example', 'ana@xn--bcher-kva.example'],
+  ['dGhpcyBpcyBhIHRva2Vu', 'dGhpcyBpcyBhIHRva2Vu'],
+])('%s is looked for as %s', (text, recipient) => {
+  expect(soughtRecipient(text, 'ZA')).toBe(recipient);
 });

@@ -1,4 +1,4 @@
-import type { Parsed } from '@rollcall/platform/mail-address.ts';
+import { type Parsed, parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/max';
 
 /**
@@ -33,6 +33,17 @@ export function parsePhoneNumber(text: string, region: CountryCode): Parsed<Phon
   if (number === undefined || !number.isValid()) return { fault };
   if (!MAYBE_MOBILE.includes(number.getType() ?? '')) return { fault: 'must be the number of a mobile phone' };
   return { value: { e164: number.number, ...(number.country !== undefined && { country: number.country }) } };
+}
+
+/**
+ * Pure. As messages have a recipient that is looked for, however it is written.
+ *
+ * @param region as of {@link parsePhoneNumber}.
+ */
+export function soughtRecipient(text: string, region: CountryCode): string {
+  const read = text.includes('@') ? parseEmailAddress(text) : parsePhoneNumber(text, region);
+  if ('fault' in read) return text;
+  return typeof read.value === 'string' ? read.value : read.value.e164;
 }
 
 /** Whose push service a device listens to. */

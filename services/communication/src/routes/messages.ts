@@ -8,6 +8,7 @@ import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Message, Whose } from '../domain/messages.ts';
+import { soughtRecipient } from '../domain/recipients.ts';
 import {
   cancelMessage,
   type MessageCommand,
@@ -30,14 +31,14 @@ import {
 
 const tags = ['messages'];
 
-export interface MessageRoutesDeps extends Pick<SendMessagesDeps, 'store' | 'wake'> {
+export interface MessageRoutesDeps extends Pick<SendMessagesDeps, 'store' | 'wake' | 'ways'> {
   readonly idempotency: Idempotency;
   readonly health: () => readonly OutletHealth[];
 }
 
 /** `/messages` and `/providers`. */
 export function messageRoutes(deps: MessageRoutesDeps): Routes {
-  const { store } = deps;
+  const { store, ways } = deps;
   const command = commands(deps);
   return (app) => {
     app.get(
@@ -53,7 +54,8 @@ export function messageRoutes(deps: MessageRoutesDeps): Routes {
       async (request) => {
         const { status: state, channel, to, tag, template, ...list } = request.query;
         const page = pageOf(list);
-        const filter = { state, channel, to, tag, template };
+        const recipient = to === undefined ? undefined : soughtRecipient(to, ways.region);
+        const filter = { state, channel, to: recipient, tag, template };
         const { rows, total, nextCursor } = await store.list(whoseOf(request), filter, page);
         const { limit, offset } = page;
         return { messages: rows.map(messageRecord), total, limit, offset, nextCursor };

@@ -70,7 +70,7 @@ function sends(deps: SendingRoutesDeps) {
     reply.headers(limitHeaders);
     const seconds = waitSeconds(request.headers['prefer']);
     const id = once.answer.body['id'];
-    if (seconds === undefined || once.isReplayed || typeof id !== 'string') {
+    if (seconds === undefined || typeof id !== 'string') {
       await sendOnceAnswer(reply, once);
       return;
     }

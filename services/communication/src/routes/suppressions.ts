@@ -16,6 +16,7 @@ import {
   SuppressionsQuery,
   SuppressionsResponse,
   suppressionRecord,
+  WriteBody,
   WriteQuery,
 } from '../schemas/suppressions.ts';
 import { ownerOf } from './owner.ts';
@@ -61,16 +62,22 @@ function writeRoutes(app: App, suppressions: SuppressionStore): void {
   app.put(
     '/suppressions/:recipient',
     {
+      // Nothing need be said.
+      preValidation: async (request) => {
+        request.body ??= {};
+      },
       schema: {
         tags,
         summary: 'Send nothing more to a recipient, for the reason `manual`',
         params: SuppressionParams,
         querystring: WriteQuery,
+        body: WriteBody,
         response: { 200: SuppressionRecord, 201: SuppressionRecord },
       },
     },
     async (request, reply) => {
-      const { channel, scope = scopeOfReason.manual } = request.query;
+      const { channel } = request.query;
+      const { scope = scopeOfReason.manual } = request.body;
       const addressee = addresseeOf('path/recipient', request.params.recipient, channel);
       const { suppression, isNew } = await suppressions.add({
         ...addressee,

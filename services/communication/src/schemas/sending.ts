@@ -26,6 +26,13 @@ const MOST_PUSH_BYTES = 4096;
 export const TAG = '^[A-Za-z0-9_.:-]{1,64}$';
 export const TEMPLATE_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
 
+/** Language tag (BCP 47). */
+export const Locale = Type.String({
+  maxLength: 64,
+  pattern: '^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*$',
+  description: 'Language tag (BCP 47), such as en-ZA',
+});
+
 /** Values of a template. */
 export const templateVariables = Type.Refine(
   Type.Record(Type.String(), Type.Unknown(), {
@@ -56,6 +63,15 @@ const address = (description: string) =>
 
 function faultOf(parsed: { readonly value: unknown } | { readonly fault: string }): string {
   return 'fault' in parsed ? parsed.fault : 'is not valid';
+}
+
+/** A rule of several members: unlike a refinement of the body, it is told beside the faults of each. */
+function together(isKept: (members: Readonly<Record<string, unknown>>) => boolean, message: string) {
+  return Type.Refine(
+    Type.Unknown(),
+    (body) => typeof body !== 'object' || body === null || isKept(Object.fromEntries(Object.entries(body))),
+    () => message,
+  );
 }
 
 /** Members of every request to send. */
@@ -114,13 +130,13 @@ const copies = (description: string) =>
 /** Body of `POST /emails`. */
 export function emailBody(rules: SendingRules) {
   const { ways } = rules;
-  const members = Type.Object(
+  return Type.Object(
     {
       to: address('One mail address'),
       subject: Type.Optional(lineOf(255, 'In place of that of the template; needed without one')),
       template: Type.Optional(Type.String({ pattern: TEMPLATE_NAME })),
       variables: Type.Optional(templateVariables),
-      locale: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Language tag (BCP 47)' })),
+      locale: Type.Optional(Locale),
       text: Type.Optional(textOf(LONGEST_TEXT, 'Made of `html` when absent')),
       html: Type.Optional(textOf(LONGEST_TEXT, 'As it is sent')),
       cc: copies('Who gets a copy'),
@@ -143,15 +159,22 @@ export function emailBody(rules: SendingRules) {
       ),
       ...commonMembers(rules),
     },
-    strict,
-  );
-  return Type.Refine(
-    members,
-    ({ template, subject, text, html }) =>
-      template === undefined
-        ? subject !== undefined && (text ?? html) !== undefined
-        : text === undefined && html === undefined,
-    () => 'must have either template, or subject and text or html',
+    {
+      ...strict,
+      allOf: [
+        together(
+          ({ template, subject, text, html }) =>
+            template === undefined
+              ? subject !== undefined && (text ?? html) !== undefined
+              : text === undefined && html === undefined,
+          'must have either template, or subject and text or html',
+        ),
+        together(
+          ({ template, variables, locale }) => template !== undefined || (variables ?? locale) === undefined,
+          'must have variables and locale with template alone',
+        ),
+      ],
+    },
   );
 }
 
@@ -176,8 +199,8 @@ export function smsBody(rules: SendingRules) {
       ),
       message: Type.Refine(
         textOf(1530, `At most ${MOST_SEGMENTS} segments`),
-        (text) => segmentsOf(text).parts.length <= MOST_SEGMENTS,
-        () => `must have at most ${MOST_SEGMENTS} segments`,
+        (text) => text.trim() !== '' && segmentsOf(text).parts.length <= MOST_SEGMENTS,
+        (text) => (text.trim() === '' ? 'must not be blank' : `must have at most ${MOST_SEGMENTS} segments`),
       ),
       ...commonMembers(rules),
     },
@@ -187,7 +210,7 @@ export function smsBody(rules: SendingRules) {
 
 /** Body of `POST /push`. */
 export function pushBody(rules: SendingRules) {
-  const members = Type.Object(
+  return Type.Object(
     {
       deviceToken: textOf(4096, 'Of a browser its PushSubscription as JSON'),
       platform: Type.Optional(
@@ -210,12 +233,16 @@ export function pushBody(rules: SendingRules) {
       ),
       ...commonMembers(rules),
     },
-    strict,
-  );
-  return Type.Refine(
-    members,
-    ({ title, body, data }) =>
-      (title ?? body) !== undefined && Buffer.byteLength(JSON.stringify({ title, body, data })) <= MOST_PUSH_BYTES,
-    () => `must have title or body, and at most ${MOST_PUSH_BYTES} bytes with data`,
+    {
+      ...strict,
+      allOf: [
+        together(
+          ({ title, body, data }) =>
+            (title ?? body) !== undefined &&
+            Buffer.byteLength(JSON.stringify({ title, body, data })) <= MOST_PUSH_BYTES,
+          `must have title or body, and at most ${MOST_PUSH_BYTES} bytes with data`,
+        ),
+      ],
+    },
   );
 }

@@ -31,10 +31,8 @@ export const SuppressionsQuery = Type.Object(
   },
   strict,
 );
-export const WriteQuery = Type.Object(
-  { ...owner, channel: Type.Optional(Channel), scope: Type.Optional(Scope) },
-  strict,
-);
+export const WriteQuery = Type.Object({ ...owner, channel: Type.Optional(Channel) }, strict);
+export const WriteBody = Type.Object({ scope: Type.Optional(Scope) }, strict);
 export const RemoveQuery = Type.Object(
   { ...owner, channel: Type.Optional(Channel), reason: Type.Optional(Reason) },
   strict,

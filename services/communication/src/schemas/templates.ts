@@ -4,15 +4,13 @@ import { type Static, Type } from 'typebox';
 import type { StoredTemplate, TemplateSummary } from '../domain/templates/catalogue.ts';
 import { declaredVariables } from '../domain/templates/variables.ts';
 import { owner } from './owner.ts';
-import { TEMPLATE_NAME, templateVariables } from './sending.ts';
+import { Locale, TEMPLATE_NAME, templateVariables } from './sending.ts';
 
 /** Name of a template, wherever one is named. */
 const TemplateName = Type.String({
   pattern: TEMPLATE_NAME,
   description: 'Letters, digits, `.`, `_` and `-`',
 });
-/** Language tag (BCP 47); which there are says `Intl`. */
-const Locale = Type.String({ minLength: 1, maxLength: 64, description: 'Language tag (BCP 47), such as en-ZA' });
 /** Of MJML or HTML: mail programs cut off what is longer than 102 kB. */
 const Markup = Type.String({ maxLength: 100_000 });
 

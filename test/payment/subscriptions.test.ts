@@ -372,6 +372,39 @@ describe('as time passes', () => {
     expect((await shop.get(`/plans/${gold}`)).body).toMatchObject({ taxBehavior: 'inclusive', version: 1 });
   });
 
+  test('what was paid in another way since its charge began is not charged', async () => {
+    clock.set('2028-03-01T08:00:00Z');
+    const { id } = await active({}, 'pay-then-decline');
+    await passTo('2028-04-01T08:00:00Z');
+    const chargeId = randomUUID();
+    const pretend = async (state: string, charge: string) => {
+      await database.query(
+        `UPDATE invoices SET state = $2 WHERE id = (SELECT open_invoice_id FROM subscriptions WHERE id = $1)`,
+        [id, state],
+      );
+      await database.query(
+        `UPDATE subscriptions SET open_charge = $2, open_payment_id = $3, due_at = now() WHERE id = $1`,
+        [id, charge, chargeId],
+      );
+    };
+    await pretend('paid', 'unsettled');
+    const read = async () => {
+      const { rows } = await database.query<{ open_attempts: number; open_charge: string; is_done: boolean }>(
+        `SELECT open_attempts, open_charge, due_at > now() + interval '2 minutes' AS is_done
+         FROM subscriptions WHERE id = $1`,
+        [id],
+      );
+      return rows[0];
+    };
+    // By the clock of the test it is looked at again in a year.
+    await expect.poll(read).toEqual({ open_attempts: 1, open_charge: 'unsettled', is_done: true });
+    await sleep(500);
+    expect(await read()).toMatchObject({ open_attempts: 1, open_charge: 'unsettled' });
+    expect((await database.query('SELECT FROM payments WHERE id = $1', [chargeId])).rowCount).toBe(0);
+    await pretend('open', 'failed');
+    await shop.delete(`/subscriptions/${id}`);
+  });
+
   test('a provider without settings is no fault of the customer: it is charged once there are some', async () => {
     clock.set('2028-04-01T08:00:00Z');
     const { id } = await active();

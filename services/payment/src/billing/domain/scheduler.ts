@@ -40,6 +40,8 @@ async function makeCharge(deps: PayingDeps, { paymentId, invoiceId, record }: Ch
   const [invoice, customer] = [await invoices.find(invoiceId, undefined), await customers.find(customerId, undefined)];
   const method = chargeable(await deps.methods.listOf([customerId]), { provider, methodId });
   if (invoice === undefined || customer === undefined) throw new Error('What is to be charged for is gone');
+  // It was paid in another way since the charge began.
+  if (amountDue(invoice) === 0n) return;
   if (method === undefined) {
     // Once it was made, its outcome is another's to tell.
     if ((await payments.find(paymentId)) !== undefined) return;

@@ -342,6 +342,42 @@ describe('as time passes', () => {
     expect(rows).toEqual([{ amount: '1000' }]);
   });
 
+  test('a plan of another interval holds from the next period on, and never escapes a charge', async () => {
+    clock.set('2028-01-01T08:00:00Z');
+    const planOf = async (amount: number, interval: string) =>
+      idOf(await shop.post('/plans', { name: `Tea ${amount}`, amount, currency: 'ZAR', interval }));
+    const [dear, yearly] = [await planOf(30_000, 'month'), await planOf(50_000, 'year')];
+    const [up, back, stays] = [await active(), await active({ planId: dear }), await active()];
+    const changed = async (id: string, to: string) => (await shop.patch(`/subscriptions/${id}`, { planId: to })).body;
+    expect(await changed(up.id, yearly)).toMatchObject({
+      planId,
+      pendingPlanId: yearly,
+      planChangesAt: '2028-02-01',
+      currentPeriodStart: '2028-01-01',
+      currentPeriodEnd: '2028-02-01',
+    });
+    const none = { pendingPlanId: null, planChangesAt: null };
+    expect(await changed(up.id, dear)).toMatchObject({ planId: dear, pendingAmount: 20_000, ...none });
+    for (const to of [planId, yearly, dear]) await changed(back.id, to);
+    expect((await shop.get(`/subscriptions/${back.id}`)).body).toMatchObject({
+      planId: dear,
+      pendingAmount: 20_000,
+      creditBalance: 20_000,
+      ...none,
+    });
+    await changed(stays.id, yearly);
+    await passTo('2028-02-01T08:00:00Z');
+    expect((await invoicesOf(stays.id)).at(-1)).toMatchObject({ total: 50_000, periodEnd: '2029-02-01' });
+    expect((await shop.get(`/subscriptions/${stays.id}`)).body).toMatchObject({ planId: yearly, ...none });
+    const { rows } = await database.query<{ type: string }>(
+      `SELECT type FROM events WHERE resource_id = $1 AND type LIKE 'subscription.%' ORDER BY created_at`,
+      [stays.id],
+    );
+    const told = ['created', 'active', 'updated', 'plan_changed'].map((type) => `subscription.${type}`);
+    expect(rows.map(({ type }) => type)).toEqual(told);
+    await Promise.all([up, back, stays].map(({ id }) => shop.delete(`/subscriptions/${id}`)));
+  });
+
   test('a cheaper plan lowers what is not paid yet, but not while it is being paid', async () => {
     clock.set('2028-02-01T08:00:00Z');
     const cheap = idOf(await shop.post('/plans', { name: 'Less', amount: 4_200, currency: 'ZAR', interval: 'month' }));

@@ -8,6 +8,7 @@ import {
   type SubscriptionChange,
   withInvoice,
   withOverdue,
+  withPendingPlan,
   withReminder,
 } from '@rollcall/payment/domain/subscription-changes.ts';
 import type { SubscriptionEvent } from '@rollcall/payment/domain/subscription-states.ts';
@@ -160,6 +161,9 @@ export function runModel(beginning: Beginning, steps: readonly Step[]): string |
         return;
       case 'move':
         save(moveSubscription(subscription, decision.event, now));
+        return;
+      case 'change_plan':
+        save({ kind: 'changed', subscription: withPendingPlan(subscription) });
         return;
       case 'wait':
     }

@@ -37,6 +37,7 @@ export function createSubscription(input: NewSubscription): Subscription {
     id,
     state: collection === 'send_invoice' ? begun : 'incomplete',
     plan,
+    pendingPlan: undefined,
     collection,
     schedule,
     nextIndex: 0,
@@ -149,29 +150,37 @@ export type PlanChange =
 /**
  * Another plan. With the same interval it holds from today on: what the rest of the period costs
  * more is on the next invoice. What it costs less is credited: first of what is not paid yet, the
- * rest for invoices to come. With another interval it holds from the end of what is billed.
+ * rest for invoices to come. With another interval it holds from the end of what is billed, and the
+ * plan that is paid stays until then. So whichever plans come between, the same days cost the same.
  */
 export function changePlan(subscription: Subscription, request: PlanChangeRequest): PlanChange {
-  const { state, schedule, nextIndex } = subscription;
+  const { state, schedule } = subscription;
   const { plan } = request;
   if (state !== 'active' && state !== 'trialing') return { kind: 'refused', reason: 'state' };
   if (plan.currency !== subscription.plan.currency) return { kind: 'refused', reason: 'currency' };
   const { unit, count } = schedule.interval;
   const isProrated = unit === plan.interval.unit && count === plan.interval.count;
-  const anchor = billingPeriod(schedule, nextIndex).start;
   const changed = isProrated
-    ? prorated(subscription, request)
-    : {
-        subscription: {
-          ...subscription,
-          plan,
-          schedule: { ...schedule, anchor, interval: plan.interval },
-          nextIndex: 0,
-        },
-        credit: 0n,
-      };
-  if (!isInvoiceable(totalsOf(nextInvoice(changed.subscription).lines))) return { kind: 'refused', reason: 'amount' };
+    ? prorated({ ...subscription, pendingPlan: undefined }, request)
+    : { subscription: withPlanToCome(subscription, plan), credit: 0n };
+  const { lines } = nextInvoice(withPendingPlan(changed.subscription));
+  if (!isInvoiceable(totalsOf(lines))) return { kind: 'refused', reason: 'amount' };
   return { kind: 'changed', ...changed };
+}
+
+/** At once where nothing of the plan before is billed. */
+function withPlanToCome(subscription: Subscription, pendingPlan: Plan): Subscription {
+  const waiting = { ...subscription, pendingPlan };
+  return subscription.nextIndex === 0 ? withPendingPlan(waiting) : waiting;
+}
+
+/** The plan of another interval holds, from the end of what is billed. */
+export function withPendingPlan(subscription: Subscription): Subscription {
+  const { pendingPlan: plan, schedule, nextIndex } = subscription;
+  if (plan === undefined) return subscription;
+  const anchor = billingPeriod(schedule, nextIndex).start;
+  const fresh = { ...schedule, anchor, interval: plan.interval };
+  return { ...subscription, plan, pendingPlan: undefined, schedule: fresh, nextIndex: 0 };
 }
 
 type Prorated = Omit<Extract<PlanChange, { readonly kind: 'changed' }>, 'kind'>;

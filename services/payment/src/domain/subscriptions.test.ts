@@ -10,6 +10,7 @@ import {
   withdrawCharge,
   withInvoice,
   withOverdue,
+  withPendingPlan,
   withReminder,
 } from './subscription-changes.ts';
 import {
@@ -274,9 +275,36 @@ describe('another plan', () => {
     const change = changePlan(active, { plan: yearly, at: middle, creditable: 11_500n, unpaid: 0n });
     if (change.kind !== 'changed') throw new Error(change.kind);
     const due = Temporal.Instant.from('2026-02-28T10:00:00Z');
+    expect(change.subscription).toMatchObject({ plan, pendingPlan: yearly, nextIndex: 1 });
     expect(decide(change.subscription, middle)).toMatchObject({ kind: 'wait' });
-    expect(decide(change.subscription, due)).toMatchObject({
+    expect(decide(change.subscription, due)).toEqual({ kind: 'change_plan' });
+    expect(decide(withPendingPlan(change.subscription), due)).toMatchObject({
       invoice: { due: 23_000n, period: { end: Temporal.PlainDate.from('2027-02-28') } },
+    });
+  });
+
+  function through(plans: readonly Plan[]): Subscription {
+    return plans.reduce((subscription, to) => {
+      const change = changePlan(subscription, { plan: to, at: middle, creditable: 11_500n, unpaid: 0n });
+      if (change.kind !== 'changed') throw new Error(change.kind);
+      return change.subscription;
+    }, active);
+  }
+  const yearly = { ...plan, name: 'Year', amount: 99n, interval: { unit: 'year', count: 1 } } as const;
+  const cheap = { ...plan, amount: 2300n };
+  test.each([
+    ['a dearer one', [bigger], [yearly, bigger]],
+    ['a cheaper one and back', [cheap, plan], [cheap, yearly, plan]],
+    ['none', [plan], [yearly, plan]],
+  ])('costs the same whatever interval comes between: %s', (_what, straight, around) => {
+    expect(through(around)).toEqual(through(straight));
+  });
+
+  test('of another interval holds at once in a trial', () => {
+    const trial = create({ trialDays: 14, collection: 'send_invoice' });
+    const change = changePlan(trial, { plan: yearly, at: begun, creditable: 0n, unpaid: 0n });
+    expect(change).toMatchObject({
+      subscription: { plan: yearly, pendingPlan: undefined, schedule: { anchor: trial.schedule.anchor } },
     });
   });
 

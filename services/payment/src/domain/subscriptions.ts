@@ -40,6 +40,8 @@ export interface Subscription {
   readonly id: string;
   readonly state: SubscriptionState;
   readonly plan: Plan;
+  /** Of another interval: it takes the place of `plan` when what is billed is over. */
+  readonly pendingPlan: Plan | undefined;
   /** Charged by us where the provider keeps cards, else paid by the customer as an invoice is. */
   readonly collection: 'charge_automatically' | 'send_invoice';
   readonly schedule: BillingSchedule;
@@ -90,6 +92,8 @@ export type SubscriptionDecision =
   /** The invoice was not paid by its day. */
   | { readonly kind: 'overdue'; readonly key: string; readonly at: Temporal.Instant }
   | { readonly kind: 'move'; readonly event: SubscriptionEvent }
+  /** The plan of another interval holds from now on. */
+  | { readonly kind: 'change_plan' }
   /** Nothing before that time; nothing by itself where undefined. */
   | { readonly kind: 'wait'; readonly until: Temporal.Instant | undefined };
 
@@ -115,6 +119,7 @@ export function planSubscription(
   if (state === 'paused') return forever;
   if (!periodIsOver) return { kind: 'wait', until: paidUntil };
   if (state === 'trialing') return { kind: 'move', event: 'trial_ended' };
+  if (subscription.pendingPlan !== undefined) return { kind: 'change_plan' };
   return { kind: 'invoice', invoice: nextInvoice(subscription) };
 }
 

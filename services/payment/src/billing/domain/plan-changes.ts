@@ -43,7 +43,11 @@ export function changePlanOf(
     if (change.reason === 'amount') throw paymentError('INVOICE_TOTAL_NOT_ALLOWED');
     throw paymentError('CONFLICT', { details: { status: record.subscription.state } });
   }
-  const changed = { ...record, planId, planVersion, subscription: change.subscription };
+  const { subscription } = change;
+  const changed =
+    subscription.pendingPlan === undefined
+      ? { ...record, planId, planVersion, pending: undefined, subscription }
+      : { ...record, pending: { planId, planVersion }, subscription };
   if (change.credit === 0n || invoice === undefined) return { record: changed, note: undefined };
   if (seller === undefined) throw paymentError('NO_SELLER');
   const note = creditNoteOf(invoice, {

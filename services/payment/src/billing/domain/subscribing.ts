@@ -127,6 +127,7 @@ function recordOf(clock: Clock, parts: RecordParts): SubscriptionRecord {
     customerId: customer.id,
     planId: plan.id,
     planVersion: plan.version,
+    pending: undefined,
     provider,
     methodId: method?.id,
     setupPaymentId: isAutomatic && method === undefined ? randomUUID() : undefined,

@@ -9,6 +9,8 @@ export interface SubscriptionRecord {
   readonly customerId: string;
   readonly planId: string;
   readonly planVersion: number;
+  /** That is to come: `pendingPlan` of the subscription. */
+  readonly pending: PlanVersion | undefined;
   /** Who charges. Undefined: the payer of an invoice chooses. */
   readonly provider: ProviderName | undefined;
   /** That is charged; the newest of the customer at the provider where undefined. */
@@ -82,8 +84,11 @@ export interface SubscriptionStore {
   putOff(id: string, ms: number): Promise<void>;
 }
 
-export interface PlanChoice {
+interface PlanVersion {
   readonly planId: string;
   readonly planVersion: number;
+}
+
+export interface PlanChoice extends PlanVersion {
   readonly plan: Subscription['plan'];
 }

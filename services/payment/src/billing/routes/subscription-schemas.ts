@@ -48,6 +48,8 @@ export const SubscriptionAnswer = Type.Object({
   customerId: Id,
   planId: Id,
   planVersion: Type.Integer(),
+  pendingPlanId: nullable(Type.String({ description: 'Of another interval: it holds from `planChangesAt` on' })),
+  planChangesAt: nullable(PlainDate),
   provider: nullable(Provider),
   methodId: nullable(Id),
   collection: Collection,
@@ -71,19 +73,22 @@ export const SubscriptionCreated = Type.Object({
 export function subscriptionAnswer(record: SubscriptionRecord): Static<typeof SubscriptionAnswer> {
   const { subscription } = record;
   const { schedule, nextIndex } = subscription;
+  const currentPeriodEnd = billingPeriod(schedule, nextIndex).start.toString();
   return {
     id: subscription.id,
     status: subscription.state,
     customerId: record.customerId,
     planId: record.planId,
     planVersion: record.planVersion,
+    pendingPlanId: record.pending?.planId ?? null,
+    planChangesAt: record.pending === undefined ? null : currentPeriodEnd,
     provider: record.provider ?? null,
     methodId: record.methodId ?? null,
     collection: subscription.collection,
     timeZone: schedule.timeZone,
     trialEnd: record.trialEnd?.toString() ?? null,
     currentPeriodStart: nextIndex === 0 ? null : billingPeriod(schedule, nextIndex - 1).start.toString(),
-    currentPeriodEnd: billingPeriod(schedule, nextIndex).start.toString(),
+    currentPeriodEnd,
     cancelAtPeriodEnd: subscription.cancelAtPeriodEnd,
     pendingAmount: Number(subscription.pendingAmount),
     creditBalance: Number(subscription.creditBalance),

@@ -139,7 +139,7 @@ function changingRoutes(deps: SubscriptionRoutesDeps): Routes {
         },
         schema: {
           tags,
-          summary: 'Another plan from today on, with proration; another method; or an end that is taken back',
+          summary: 'Another plan, from today on or, by another interval, with the next period; a method; or an end',
           params: IdParams,
           body: SubscriptionPatch,
           response: { 200: SubscriptionAnswer },

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { SubscriptionState } from '../../domain/subscription-states.ts';
@@ -8,13 +9,18 @@ interface Change {
   readonly after: SubscriptionRecord;
 }
 
-/** A move is told by the state that it leads to. */
+/** A move is told by the state that it leads to; another plan when it holds. */
 export async function tellOfChange(client: PoolClient, recordEvents: RecordEvents, { before, after }: Change) {
-  const { state } = after.subscription;
-  const isMoved = state !== before.subscription.state;
-  const isEnding = after.subscription.cancelAtPeriodEnd !== before.subscription.cancelAtPeriodEnd;
-  if (isMoved) await tellOf(client, recordEvents, { record: after, type: `subscription.${state}` });
-  else if (isEnding) await tellOf(client, recordEvents, { record: after, type: 'subscription.updated' });
+  const type = typeOf({ before, after });
+  if (type !== undefined) await tellOf(client, recordEvents, { record: after, type });
+}
+
+function typeOf({ before, after }: Change): SubscriptionEventType | undefined {
+  const { state, cancelAtPeriodEnd } = after.subscription;
+  if (state !== before.subscription.state) return `subscription.${state}`;
+  if (after.planId !== before.planId || after.planVersion !== before.planVersion) return 'subscription.plan_changed';
+  const isEnding = cancelAtPeriodEnd !== before.subscription.cancelAtPeriodEnd;
+  return isEnding || !isDeepStrictEqual(after.pending, before.pending) ? 'subscription.updated' : undefined;
 }
 
 export type SubscriptionEventType = `subscription.${'created' | 'plan_changed' | 'updated' | SubscriptionState}`;
@@ -25,8 +31,9 @@ interface Told {
 }
 
 export async function tellOf(client: PoolClient, recordEvents: RecordEvents, { record, type }: Told): Promise<void> {
-  const { subject, customerId, planId, planVersion, subscription } = record;
+  const { subject, customerId, planId, planVersion, pending, subscription } = record;
   const { id, state, cancelAtPeriodEnd } = subscription;
-  const data = { id, status: state, customerId, planId, planVersion, cancelAtPeriodEnd };
+  const pendingPlanId = pending?.planId ?? null;
+  const data = { id, status: state, customerId, planId, planVersion, pendingPlanId, cancelAtPeriodEnd };
   await recordEvents(client, [{ subject, type, resourceId: id, data }]);
 }

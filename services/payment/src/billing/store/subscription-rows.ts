@@ -7,13 +7,27 @@ import type { OpenInvoice, Plan, Subscription } from '../../domain/subscriptions
 import type { SubscriptionRecord } from '../domain/subscriptions.ts';
 import { instantOf } from './invoice-rows.ts';
 
+interface PlanRow {
+  readonly name: string;
+  /** A number in JSON: it is at most 10^12. */
+  readonly amount: string | number;
+  readonly currency: string;
+  readonly interval_unit: IntervalUnit;
+  readonly interval_count: number;
+  readonly tax_rate: number;
+  readonly tax_behavior: TaxBehavior;
+}
+
 /** Of a subscription with its version of the plan; dates as text. */
-export interface SubscriptionRow {
+export interface SubscriptionRow extends PlanRow {
   readonly id: string;
   readonly subject: string;
   readonly customer_id: string;
   readonly plan_id: string;
   readonly plan_version: number;
+  readonly pending_plan_id: string | null;
+  readonly pending_plan_version: number | null;
+  readonly pending_plan: PlanRow | null;
   readonly provider: ProviderName | null;
   readonly method_id: string | null;
   readonly setup_payment_id: string | null;
@@ -37,21 +51,16 @@ export interface SubscriptionRow {
   readonly open_by_checkout: boolean;
   readonly created_at: Date;
   readonly cancelled_at: Date | null;
-  readonly name: string;
-  readonly amount: string;
-  readonly currency: string;
-  readonly interval_unit: IntervalUnit;
-  readonly interval_count: number;
-  readonly tax_rate: number;
-  readonly tax_behavior: TaxBehavior;
 }
 
-const OWN = `id, subject, customer_id, subscriptions.plan_id, plan_version, provider, method_id, setup_payment_id, state,
+const PENDING_PLAN = `(SELECT to_jsonb(pending) FROM plan_versions AS pending
+  WHERE pending.plan_id = pending_plan_id AND pending.version = pending_plan_version) AS pending_plan`;
+const OWN = `id, subject, customer_id, subscriptions.plan_id, plan_version, pending_plan_id, pending_plan_version, provider, method_id, setup_payment_id, state,
   collection, trial_end::text AS trial_end, time_zone, anchor::text AS anchor, next_index, cancel_at_period_end,
   pending_amount, credit_balance, open_key, open_invoice_id, open_due, open_issued_at, open_attempts, open_charge,
   open_failed_at, open_payment_id, open_by_checkout, subscriptions.created_at, cancelled_at`;
 const OF_PLAN = 'name, amount, currency, interval_unit, interval_count, tax_rate, tax_behavior';
-export const SUBSCRIPTION_TABLE = `(SELECT ${OWN}, ${OF_PLAN} FROM subscriptions JOIN plan_versions
+export const SUBSCRIPTION_TABLE = `(SELECT ${OWN}, ${OF_PLAN}, ${PENDING_PLAN} FROM subscriptions JOIN plan_versions
   ON plan_versions.plan_id = subscriptions.plan_id AND version = plan_version) AS current`;
 
 /** Nobody else changes it until the transaction ends. Before its invoice, and behind its payment. */
@@ -74,6 +83,8 @@ export async function findSubscription(
 const WRITTEN = [
   'plan_id',
   'plan_version',
+  'pending_plan_id',
+  'pending_plan_version',
   'provider',
   'method_id',
   'setup_payment_id',
@@ -105,6 +116,8 @@ function valuesOf(record: SubscriptionRecord): readonly unknown[] {
   return [
     record.planId,
     record.planVersion,
+    record.pending?.planId,
+    record.pending?.planVersion,
     record.provider,
     record.methodId,
     record.setupPaymentId,
@@ -161,11 +174,13 @@ export async function updateSubscription(
 }
 
 export function recordOf(row: SubscriptionRow): SubscriptionRecord {
+  const { pending_plan_id: planId, pending_plan_version: planVersion } = row;
   return {
     subject: row.subject,
     customerId: row.customer_id,
     planId: row.plan_id,
     planVersion: row.plan_version,
+    pending: planId === null || planVersion === null ? undefined : { planId, planVersion },
     provider: row.provider ?? undefined,
     methodId: row.method_id ?? undefined,
     setupPaymentId: row.setup_payment_id ?? undefined,
@@ -184,6 +199,7 @@ function subscriptionOf(row: SubscriptionRow): Subscription {
     id: row.id,
     state: row.state,
     plan,
+    pendingPlan: row.pending_plan === null ? undefined : planOf(row.pending_plan),
     collection: row.collection,
     schedule: { anchor: Temporal.PlainDate.from(row.anchor), interval: plan.interval, timeZone: row.time_zone },
     nextIndex: row.next_index,
@@ -195,7 +211,7 @@ function subscriptionOf(row: SubscriptionRow): Subscription {
   };
 }
 
-function planOf(row: SubscriptionRow): Plan {
+function planOf(row: PlanRow): Plan {
   return {
     name: row.name,
     amount: BigInt(row.amount),

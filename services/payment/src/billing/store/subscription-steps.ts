@@ -10,6 +10,7 @@ import {
   type SubscriptionChange,
   withInvoice,
   withOverdue,
+  withPendingPlan,
   withReminder,
 } from '../../domain/subscription-changes.ts';
 import {
@@ -91,6 +92,8 @@ async function carryOut(client: PoolClient, deps: StepDeps, decided: Decided): P
     }
     case 'overdue':
       return changedBy(record, withOverdue(subscription, decision.key, decision.at));
+    case 'change_plan':
+      return { ...record, ...record.pending, pending: undefined, subscription: withPendingPlan(subscription) };
     case 'move':
       break;
   }

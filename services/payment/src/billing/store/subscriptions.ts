@@ -133,7 +133,7 @@ async function writePlan(client: PoolClient, deps: SubscriptionTableDeps, { id, 
   const { record: after, note } = changePlanOf(record, { choice, invoice, seller, now: instantOf(deps.clock.now()) });
   await updateSubscription(client, after);
   if (note !== undefined && invoice !== undefined) await issueCreditNote(client, deps, { invoice, note });
-  await tellOf(client, deps.recordEvents, { record: after, type: 'subscription.plan_changed' });
+  await tellOfChange(client, deps.recordEvents, { before: record, after });
   return findSubscription(client, id, owner);
 }
 

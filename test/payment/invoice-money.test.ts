@@ -135,3 +135,20 @@ test('a method that is gone is found by its token, among however many', async ()
   await database.query('ROLLBACK');
   expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('payment_methods_by_token');
 });
+
+test('another provider than that of the open checkout is refused, and names the payment', async () => {
+  const path = await issued();
+  const open = await begin(path);
+  const pay = (body: object) => shop.post(`${path}/pay`, body);
+  const refused = await pay({ provider: 'stripe' });
+  expect(refused.status).toBe(409);
+  const details = { paymentId: open.id, provider: 'yoco' };
+  expect(refused.body).toMatchObject({ error: { code: 'CONFLICT', details } });
+  for (const body of [{}, { provider: 'yoco' }]) {
+    expect(await pay(body)).toMatchObject({ status: 200, body: { paymentId: open.id, paymentUrl: open.url } });
+  }
+  expect((await cancel(open.id)).status).toBe(200);
+  const other = await pay({ provider: 'stripe' });
+  expect(other.status).toBe(200);
+  expect(other.body?.['paymentId']).not.toBe(open.id);
+});

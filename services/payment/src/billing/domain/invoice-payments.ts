@@ -12,6 +12,9 @@ import type { SubscriptionStore } from './subscriptions.ts';
 /** A payment, as billing sees it. */
 interface BilledPayment {
   readonly id: string;
+  readonly provider: ProviderName;
+  /** Whether it is up to the payer; else a method is charged. */
+  readonly isByCheckout: boolean;
   /** Where the payer goes; undefined where there is nothing to pay, or nowhere yet. */
   readonly url: string | undefined;
 }
@@ -37,6 +40,8 @@ export interface BilledPayments {
   /** The provider of a name, or the default one. @throws ServiceError PROVIDER_NOT_CONFIGURED. */
   providerOf(name: ProviderName | undefined): TakingProvider;
   find(id: string): Promise<BilledPayment | undefined>;
+  /** Gives up one that is not over, where there is one. */
+  cancel(id: string): Promise<void>;
   open(terms: CheckoutTerms): Promise<BilledPayment>;
   /** `open`: a notification or a lookup ends it. `not_tried`: the same id may be charged later. */
   charge(terms: ChargeTerms): Promise<{
@@ -99,7 +104,7 @@ export interface PaidInvoice {
 
 /**
  * Has an open invoice paid: by a method of the customer, or at a checkout. While a payment of it is
- * under way there is no other: that one is the answer.
+ * under way there is no other: that one is the answer, unless it is not what is asked for.
  *
  * @throws ServiceError NOT_FOUND, CONFLICT, METHOD_NOT_FOUND, and those of payments.
  */
@@ -116,12 +121,21 @@ export async function payInvoice(deps: PayingDeps, request: PayRequest): Promise
   const before = await payments.find(paymentId);
   try {
     const payment = before ?? (await plan({ id: paymentId, amount: amountDue(claimed.invoice) }));
+    refuseAnother(payment, request);
     const invoice = await invoices.find(invoiceId, owner);
     return { invoice: invoice ?? claimed.invoice, paymentUrl: payment.url };
   } catch (error) {
     if ((await payments.find(paymentId)) === undefined) await invoicePayments.release(invoiceId, paymentId);
     throw error;
   }
+}
+
+/** @throws ServiceError CONFLICT where the payment that is under way is by another provider, or by the payer. */
+function refuseAnother({ id, provider, isByCheckout }: BilledPayment, wanted: PayRequest): void {
+  const isMeant = wanted.provider === undefined || wanted.provider === provider;
+  if (wanted.methodId === undefined ? isMeant : !isByCheckout) return;
+  const message = 'Another payment of it is under way; cancel that payment first';
+  throw paymentError('CONFLICT', { message, details: { status: 'open', paymentId: id, provider } });
 }
 
 type Pay = (payment: { readonly id: string; readonly amount: bigint }) => Promise<BilledPayment>;
@@ -147,7 +161,7 @@ async function planPayment(deps: PayingDeps, invoice: Invoice, request: PayReque
       const terms = { ...common, id, money: { amount, currency }, provider: method.provider, method: method.method };
       const { outcome, reason } = await payments.charge(terms);
       if (outcome === 'declined') throw paymentError('PAYMENT_FAILED', { details: { reason, paymentId: id } });
-      return { id, url: undefined };
+      return { id, provider: method.provider, isByCheckout: false, url: undefined };
     };
   }
   const record = subscription && (await deps.subscriptions.find(subscription.id, undefined));

@@ -145,6 +145,42 @@ describe('a subscription', () => {
     clock.set(before);
   });
 
+  test('that is incomplete says where to pay, and ends with its checkout and its invoice', async () => {
+    const [first, trial] = [await subscribe(), await subscribe({ trialDays: 7 })];
+    const payments = await billing.callerOf('shop', 'payments:read');
+    for (const { id, answer } of [first, trial]) {
+      const path = `/subscriptions/${id}`;
+      const { paymentUrl } = answer.body ?? {};
+      expect(paymentUrl).toEqual(expect.stringContaining('/pay/'));
+      expect((await shop.get(path)).body).toMatchObject({ status: 'incomplete', paymentUrl });
+      expect(await shop.delete(path)).toMatchObject({ status: 200, body: { status: 'cancelled' } });
+      expect((await shop.get(path)).body).toMatchObject({ status: 'cancelled', paymentUrl: null });
+      const { rows } = await database.query<{ id: string }>(
+        `SELECT payments.id FROM payments JOIN subscriptions ON subscriptions.customer_id = payments.customer_id
+         WHERE subscriptions.id = $1`,
+        [id],
+      );
+      expect((await payments.get(`/payments/${rows[0]?.id}`)).body).toMatchObject({ status: 'cancelled' });
+    }
+    expect(await invoicesOf(first.id)).toMatchObject([{ status: 'void', paymentId: null }]);
+    expect(await invoicesOf(trial.id)).toEqual([]);
+  });
+
+  test('whose checkout expires ends by itself', async () => {
+    const before = clock.now();
+    const { id } = await subscribe();
+    clock.set(Temporal.Instant.fromEpochMilliseconds(before.getTime()).add({ hours: 25 }));
+    const expire = () =>
+      database.query(
+        `UPDATE payments SET due_at = now() WHERE id = (SELECT open_payment_id FROM subscriptions WHERE id = $1)`,
+        [id],
+      );
+    await expire();
+    await expect.poll(() => statusOf(id)).toBe('cancelled');
+    expect(await invoicesOf(id)).toMatchObject([{ status: 'void' }]);
+    clock.set(before.toISOString());
+  });
+
   test('of one key is one, with one invoice and one payment', async () => {
     const customerId = await newCustomer();
     const key = randomUUID();

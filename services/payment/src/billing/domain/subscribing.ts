@@ -56,6 +56,16 @@ export async function subscribe(deps: SubscribingDeps, request: SubscriptionRequ
   return { record: (await subscriptions.find(id, undefined)) ?? record, paymentUrl };
 }
 
+/** Where the payer of an incomplete one goes; undefined where nothing is open. */
+export async function paymentUrlOf(
+  { payments }: Pick<SubscribingDeps, 'payments'>,
+  { subscription, setupPaymentId, openPaymentId }: SubscriptionRecord,
+): Promise<string | undefined> {
+  const paymentId = setupPaymentId ?? openPaymentId;
+  if (subscription.state !== 'incomplete' || paymentId === undefined) return undefined;
+  return (await payments.find(paymentId))?.url;
+}
+
 async function newRecord(deps: SubscribingDeps, request: SubscriptionRequest): Promise<SubscriptionRecord> {
   const { id, owner, methodId } = request;
   const customer = await deps.customers.find(request.customerId, owner);

@@ -47,6 +47,19 @@ export async function changeSubscription(
   return known(await subscriptions.find(id, owner));
 }
 
+/**
+ * Ends it now. One that never began takes its checkout and its invoice with it.
+ *
+ * @throws ServiceError NOT_FOUND, CONFLICT while a method is charged for what never began.
+ */
+export async function cancelSubscription(deps: SubscribingDeps, { id, owner }: Asked): Promise<SubscriptionRecord> {
+  const { subscriptions, payments } = deps;
+  const { subscription, setupPaymentId, openPaymentId, isByCheckout } = known(await subscriptions.find(id, owner));
+  const checkoutId = setupPaymentId ?? (isByCheckout ? openPaymentId : undefined);
+  if (subscription.state === 'incomplete' && checkoutId !== undefined) await payments.cancel(checkoutId);
+  return known(await subscriptions.cancel(id, owner));
+}
+
 /** @throws ServiceError NOT_FOUND, CONFLICT where it is not active. */
 export async function pauseSubscription({ subscriptions, clock }: SubscribingDeps, { id, owner }: Asked) {
   return known(await subscriptions.change(id, owner, (record) => moved(record, 'pause', clock.now())));

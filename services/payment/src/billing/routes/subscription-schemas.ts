@@ -65,7 +65,7 @@ export const SubscriptionAnswer = Type.Object({
   cancelledAt: nullable(Timestamp),
 });
 
-export const SubscriptionCreated = Type.Object({
+export const SubscriptionWithUrl = Type.Object({
   ...SubscriptionAnswer.properties,
   paymentUrl: nullable(Type.String({ description: 'Where the customer pays first, or has a card kept' })),
 });

@@ -5,14 +5,19 @@ import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { Type } from 'typebox';
 import { paymentError, refusals } from '../../domain/errors.ts';
-import { type SubscribingDeps, subscribe } from '../domain/subscribing.ts';
-import { changeSubscription, pauseSubscription, resumeSubscription } from '../domain/subscription-requests.ts';
+import { paymentUrlOf, type SubscribingDeps, subscribe } from '../domain/subscribing.ts';
+import {
+  cancelSubscription,
+  changeSubscription,
+  pauseSubscription,
+  resumeSubscription,
+} from '../domain/subscription-requests.ts';
 import { ownerOf } from './requests.ts';
 import {
   NewSubscriptionBody,
   SubscriptionAnswer,
-  SubscriptionCreated,
   SubscriptionPatch,
+  SubscriptionWithUrl,
   subscriptionAnswer,
 } from './subscription-schemas.ts';
 
@@ -53,7 +58,7 @@ function creatingRoute(deps: SubscriptionRoutesDeps): Routes {
           summary: 'Make a subscription; `paymentUrl` is where the customer pays first, where there is one',
           headers: idempotencyHeaders,
           body: NewSubscriptionBody,
-          response: { 201: SubscriptionCreated },
+          response: { 201: SubscriptionWithUrl },
         },
       },
       (request, reply) =>
@@ -73,7 +78,8 @@ function creatingRoute(deps: SubscriptionRoutesDeps): Routes {
   };
 }
 
-function readingRoutes({ subscriptions }: SubscriptionRoutesDeps): Routes {
+function readingRoutes(deps: SubscriptionRoutesDeps): Routes {
+  const { subscriptions } = deps;
   const query = Type.Object(
     {
       ...listQuery,
@@ -111,14 +117,16 @@ function readingRoutes({ subscriptions }: SubscriptionRoutesDeps): Routes {
     );
     app.get(
       '/subscriptions/:id',
-      { schema: { tags, summary: 'One subscription', params: IdParams, response: { 200: SubscriptionAnswer } } },
-      async (request) => subscriptionAnswer(found(await subscriptions.find(idOf(request), ownerOf(request)))),
+      { schema: { tags, summary: 'One subscription', params: IdParams, response: { 200: SubscriptionWithUrl } } },
+      async (request) => {
+        const record = found(await subscriptions.find(idOf(request), ownerOf(request)));
+        return { ...subscriptionAnswer(record), paymentUrl: (await paymentUrlOf(deps, record)) ?? null };
+      },
     );
   };
 }
 
 function changingRoutes(deps: SubscriptionRoutesDeps): Routes {
-  const { subscriptions } = deps;
   const AtPeriodEnd = Type.Optional(
     Type.Enum(['true', 'false'], { description: 'Whether it goes on until what is paid is over; false when absent' }),
   );
@@ -165,7 +173,7 @@ function changingRoutes(deps: SubscriptionRoutesDeps): Routes {
       async (request) => {
         const [id, owner] = [idOf(request), ownerOf(request)];
         if (request.query.atPeriodEnd !== 'true')
-          return subscriptionAnswer(found(await subscriptions.cancel(id, owner)));
+          return subscriptionAnswer(await cancelSubscription(deps, { id, owner }));
         return subscriptionAnswer(await changeSubscription(deps, { id, owner }, { cancelAtPeriodEnd: true }));
       },
     );

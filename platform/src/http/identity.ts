@@ -28,6 +28,11 @@ export const IDENTITY_HEADER_PREFIX = 'x-rollcall-';
 export const IDENTITY_TOKEN_TYPE = 'rollcall-identity+jwt';
 
 const ALGORITHM = 'ES256';
+/** As long as the gateway shows one identity. A key that it has withdrawn counts for so much longer. */
+const REMEMBERED_MS = 30_000;
+const MOST_REMEMBERED = 1000;
+/** Characters; longer ones are checked each time. */
+const LONGEST_REMEMBERED = 4096;
 const TOLERANCE_SECONDS = 5;
 
 /** The `aud` of identities for a service. */
@@ -62,16 +67,19 @@ export interface GatewayKeysOptions {
  * @returns undefined when it does not hold.
  * @throws when the gateway's keys cannot be had.
  */
-type Verify = (token: string, expected: ExpectedToken) => Promise<Identity | undefined>;
+type Verify = (token: string) => Promise<Identity | undefined>;
 
 interface ExpectedToken {
   readonly typ: string;
   readonly audience: string;
 }
 
-function createVerify({ issuer, jwksUrl, clock }: GatewayKeysOptions): Verify {
+function createVerify({ issuer, jwksUrl, clock }: GatewayKeysOptions, { typ, audience }: ExpectedToken): Verify {
   const keySet = createKeySet(jwksUrl, { clock });
-  return async (token, { typ, audience }) => {
+  const verified = createMemory(clock);
+  return async (token) => {
+    const known = verified.find(token);
+    if (known !== undefined) return known;
     try {
       const { payload } = await jwtVerify(token, keySet, {
         algorithms: [ALGORITHM],
@@ -82,11 +90,38 @@ function createVerify({ issuer, jwksUrl, clock }: GatewayKeysOptions): Verify {
         currentDate: clock.now(),
         requiredClaims: ['sub', 'exp'],
       });
-      return identityOf(payload);
+      return verified.keep(token, identityOf(payload), payload.exp);
     } catch (err) {
       if (err instanceof errors.JOSEError) return undefined;
       throw err;
     }
+  };
+}
+
+interface Remembered {
+  readonly identity: Identity;
+  readonly untilMs: number;
+}
+
+/** Whom tokens name: checking a signature costs as much as the rest of a small request. */
+function createMemory(clock: Clock) {
+  const known = new Map<string, Remembered>();
+  return {
+    find(token: string): Identity | undefined {
+      const found = known.get(token);
+      if (found === undefined || clock.now().getTime() < found.untilMs) return found?.identity;
+      known.delete(token);
+      return undefined;
+    },
+    /** @param exp seconds since 1970. */
+    keep(token: string, identity: Identity, exp = 0): Identity {
+      if (token.length > LONGEST_REMEMBERED) return identity;
+      const untilMs = Math.min(exp * 1000, clock.now().getTime() + REMEMBERED_MS);
+      known.set(token, { identity, untilMs });
+      const [oldest] = known.keys();
+      if (known.size > MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
+      return identity;
+    },
   };
 }
 
@@ -106,12 +141,11 @@ export interface IdentityReader {
 
 /** Verifies identities with the gateway's published keys. */
 export function createIdentityReader(options: IdentityOptions): IdentityReader {
-  const verify = createVerify(options);
-  const expected = { typ: IDENTITY_TOKEN_TYPE, audience: identityAudience(options.service) };
+  const verify = createVerify(options, { typ: IDENTITY_TOKEN_TYPE, audience: identityAudience(options.service) });
   return {
     async read({ headers }) {
       const token = headers[identityHeaders.token];
-      return typeof token === 'string' ? verify(token, expected) : undefined;
+      return typeof token === 'string' ? verify(token) : undefined;
     },
   };
 }
@@ -127,8 +161,7 @@ export function createAccessTokenReader(
   options: GatewayKeysOptions,
   audience: string,
 ): (token: string) => Promise<Identity | undefined> {
-  const verify = createVerify(options);
-  return (token) => verify(token, { typ: ACCESS_TOKEN_TYPE, audience });
+  return createVerify(options, { typ: ACCESS_TOKEN_TYPE, audience });
 }
 
 /**

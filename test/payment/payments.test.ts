@@ -53,6 +53,43 @@ describe('the ledger', () => {
   });
 });
 
+describe('the settlement check', () => {
+  test.each(['stripe', 'payfast'] as const)('finds what only the books or only %s have', async (provider) => {
+    const merchant = await payment.callerOf('settled');
+    const admin = await payment.callerOf('root', 'payments:admin');
+    const [paid, lost] = [await madePayment(merchant, { provider }), await madePayment(merchant, { provider })];
+    for (const made of [paid, lost]) {
+      await choose(made, 'pay');
+      await untilPayment(merchant, made.id, 'succeeded');
+    }
+    await merchant.post(`/payments/${paid.id}/refunds`, { amount: 950, reason: 'a spoon less' });
+    await untilPayment(merchant, paid.id, 'partially_refunded');
+    const day = new Date().toISOString().slice(0, 10);
+    const path = `/reports/settlement-check?provider=${provider}&from=${day}&to=${day}`;
+    expect((await admin.get(path)).body).toEqual({ matched: 3, missingHere: [], missingAtProvider: [] });
+    await using client = await connectTo(payment.databaseUrl);
+    await client.query(`UPDATE charges SET charge_ref = 'nobody' WHERE payment_id = $1`, [lost.id]);
+    expect((await admin.get(path)).body).toMatchObject({
+      matched: 2,
+      missingHere: [{ kind: 'payment', amount: 14_950, currency: 'ZAR' }],
+      missingAtProvider: [{ kind: 'payment', amount: 14_950, chargeRef: 'nobody', paymentId: lost.id }],
+    });
+    expect((await merchant.get(path)).status).toBe(403);
+  });
+
+  test('is refused where there is no list, and where it is not given', async () => {
+    const admin = await payment.callerOf('root', 'payments:admin');
+    const days = 'from=2026-11-01&to=2026-11-02';
+    const none = await admin.get(`/reports/settlement-check?provider=yoco&${days}`);
+    expect([none.status, codeOf(none)]).toEqual([422, 'SETTLEMENT_NOT_LISTED']);
+    payment.stripe.addFaults({ kind: 'status', status: 503, match: 'balance_transactions', times: 1 });
+    const away = await admin.get(`/reports/settlement-check?provider=stripe&${days}`);
+    expect([away.status, codeOf(away)]).toEqual([502, 'PROVIDER_ERROR']);
+    const long = await admin.get('/reports/settlement-check?provider=stripe&from=2026-01-01&to=2026-03-01');
+    expect(faultsOf(long)).toEqual(['query/to']);
+  });
+});
+
 describe('payments', () => {
   test('of one key are one, whoever repeats the call, and another body with it is refused', async () => {
     const key = randomUUID();

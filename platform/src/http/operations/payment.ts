@@ -77,9 +77,9 @@ export const paymentOperations: readonly Operation[] = [
     ],
   },
   {
-    name: 'See to notifications of providers that nobody could work off',
+    name: 'See to notifications that nobody could work off, and to the lists of providers',
     scope: 'payments:admin',
-    rest: ['GET /provider-notifications', 'POST /provider-notifications/:id/resolve'],
+    rest: ['GET /provider-notifications', 'POST /provider-notifications/:id/resolve', 'GET /reports/settlement-check'],
   },
   {
     // Providers sign what they report.

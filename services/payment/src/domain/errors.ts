@@ -28,6 +28,7 @@ export const errorCatalogue = {
     status: 503,
     message: 'The provider cannot be asked whether the notification is its own; send it again',
   },
+  SETTLEMENT_NOT_LISTED: { status: 422, message: 'The provider has no list of what it settled' },
   PROVIDER_ERROR: {
     status: 502,
     message: 'The provider cannot be reached, or does not let us in; nothing was done, and may be tried again',

@@ -1,25 +1,13 @@
 import { Readable } from 'node:stream';
-import { invalidRequest } from '@rollcall/platform/common-errors.ts';
-import { documented } from '@rollcall/platform/http/documented.ts';
 import { ownerOf, strict } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { Type } from 'typebox';
 import { formatDecimal } from '../domain/money.ts';
+import { Day, spanOf } from './days.ts';
 import type { Ledger, Movement } from './store.ts';
 
 const tags = ['ledger'];
-const DAY_MS = 24 * 3_600_000;
 const MOST_DAYS = 366;
-
-const Day = Type.Refine(
-  Type.String({
-    pattern: '^[2-9]\\d{3}-\\d{2}-\\d{2}$',
-    description: 'A day in UTC, such as 2026-11-27',
-    ...documented({ format: 'date' }),
-  }),
-  isDay,
-  () => 'must be a day that there is',
-);
 
 const CSV = {
   200: {
@@ -63,23 +51,13 @@ export function ledgerRoutes(ledger: Ledger): Routes {
       },
       async (request, reply) => {
         const { from, to } = request.query;
-        const query = { owner: ownerOf(request, 'payments'), ...spanOf(from, to) };
+        const query = { owner: ownerOf(request, 'payments'), ...spanOf(from, to, MOST_DAYS) };
         const lines = Readable.from(csvOf(ledger.movements(query)));
         reply.header('content-disposition', `attachment; filename="settlement-${from}-${to}.csv"`);
         return reply.type('text/csv; charset=utf-8').send(lines);
       },
     );
   };
-}
-
-/** Both days are in it. @throws ServiceError INVALID_REQUEST where they are no span, or too long. */
-function spanOf(from: string, to: string) {
-  const start = new Date(`${from}T00:00:00Z`);
-  const end = new Date(Date.parse(`${to}T00:00:00Z`) + DAY_MS);
-  const days = (end.getTime() - start.getTime()) / DAY_MS;
-  if (days < 1) throw invalidRequest([{ path: 'query/to', message: 'must not be before from' }]);
-  if (days > MOST_DAYS) throw invalidRequest([{ path: 'query/to', message: `must be within ${MOST_DAYS} days` }]);
-  return { from: start, to: end };
 }
 
 /** Nothing in it needs quoting. */
@@ -89,9 +67,4 @@ async function* csvOf(movements: AsyncGenerator<Movement>): AsyncGenerator<strin
     const decimal = formatDecimal(amount, currency);
     yield `${at.toISOString()},${kind},${provider},${currency},${decimal},${paymentId ?? ''}\r\n`;
   }
-}
-
-function isDay(day: string): boolean {
-  const at = new Date(`${day}T00:00:00Z`);
-  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(day);
 }

@@ -7,6 +7,7 @@ import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/serv
 import type { PaymentConfig } from '../config.ts';
 import { createLedgerCheck } from '../ledger/check.ts';
 import { ledgerRoutes } from '../ledger/routes.ts';
+import { settlementCheckRoute } from '../ledger/settlement-check.ts';
 import { createLedger } from '../ledger/store.ts';
 import { noProviders, readProviders } from '../providers/providers-file.ts';
 import { createReceiving } from './domain/inbox.ts';
@@ -91,6 +92,7 @@ export async function createPayments(
       notificationRoutes({ receiving, wake }),
       providerNotificationRoutes({ inbox, idempotency, wake }),
       ledgerRoutes(ledger),
+      settlementCheckRoute({ pool, find: (name) => providers.find(name) }),
     ],
     pages: [pageRoutes({ payments, receiving, sandbox: providers.sandbox, publicUrl, clock, wake })],
     actors: [

@@ -80,6 +80,35 @@ test('a charge whose answer is lost is not made again, however often the schedul
   expect((await shop.get(`/subscriptions/${id}`)).body).toMatchObject({ status: 'active' });
 });
 
+test('a charge that surely was not made is made by the same call', async () => {
+  const { id } = await payingCustomer('stripe');
+  payment.stripe.addFaults({ kind: 'status', status: 500, match: 'POST /v1/payment_intents', times: 1 });
+  await makeDue([id]);
+  const sent = () =>
+    payment.stripe
+      .requests()
+      .filter(
+        ({ method, target, body }) => `${method} ${target}` === 'POST /v1/payment_intents' && /off_session/.test(body),
+      );
+  await expect.poll(() => sent().length, { timeout: 20_000 }).toBe(1);
+  await expect
+    .poll(
+      async () => {
+        await database.query(
+          `UPDATE payments SET called_at = called_at - interval '2 minutes', due_at = now()
+           WHERE state IN ('pending', 'processing') AND purpose = 'charge'`,
+        );
+        return (await renewals([id]))[0]?.state;
+      },
+      { timeout: 30_000, interval: 500 },
+    )
+    .toBe('paid');
+  const [first, again, ...others] = sent();
+  expect(first?.body).toBe(again?.body);
+  expect(others).toEqual([]);
+  expect((await shop.get(`/subscriptions/${id}`)).body).toMatchObject({ status: 'active' });
+});
+
 test('killed while it charges, each period has one invoice and one charge', async () => {
   const { customerId } = await payingCustomer('stripe');
   const made = await Promise.all(

@@ -88,10 +88,13 @@ export interface Taking {
    * the provider cannot take.
    */
   charge(terms: ChargeTerms): Promise<ChargeResult>;
+  /** Makes the same call for a charge that surely was not made, at a provider that knows our key. */
+  chargeAgain(payment: Payment): Promise<void>;
 }
 
 /** The way that money comes in (docs/decisions/0352). */
-export function createTaking({ payments, providers, publicUrl, clock }: TakingDeps): Taking {
+export function createTaking(deps: TakingDeps): Taking {
+  const { payments, providers, publicUrl, clock } = deps;
   const expiry = () => new Date(clock.now().getTime() + OPEN_MS);
 
   async function makeCheckout(payment: Payment): Promise<Payment> {
@@ -132,31 +135,6 @@ export function createTaking({ payments, providers, publicUrl, clock }: TakingDe
     throw notReached(outcome);
   }
 
-  async function settleCharge({ id, money }: Payment, outcome: Outcome<Charge>): Promise<ChargeResult> {
-    if (outcome.outcome === 'accepted') {
-      const { chargeRef, isSettled: isOver } = outcome.value;
-      const event = isOver ? 'captured' : 'submitted';
-      const charge = isOver ? { chargeRef, money, fee: undefined } : undefined;
-      const processingAt = isOver ? undefined : clock.now();
-      return resultOf(
-        await payments.change(id, () => ({ event, source: 'provider', charge, chargeRef, processingAt })),
-      );
-    }
-    const { reason } = outcome;
-    if (outcome.outcome === 'failed') {
-      await payments.withdrawCall(id);
-      return { outcome: 'not_tried', payment: await known(id), reason, retryAfterMs: outcome.retryAfterMs };
-    }
-    const event = outcome.outcome === 'refused' ? 'declined' : 'submitted';
-    return resultOf(await payments.change(id, () => ({ event, source: 'provider', reason })));
-  }
-
-  async function known(id: string): Promise<Payment> {
-    const payment = await payments.find(id, undefined);
-    if (payment === undefined) throw new Error('The payment is gone');
-    return payment;
-  }
-
   return {
     makeCheckout,
     providerOf: (named) => takingProvider(providerOf(providers, named ?? providers.default)),
@@ -169,14 +147,51 @@ export function createTaking({ payments, providers, publicUrl, clock }: TakingDe
       refuseMoney(storingProviderOf(providers, terms.provider).rejectionOf(terms.money, 'charge'));
       // The one that is there may have been made by other terms, and a key stands for one call.
       const payment = await payments.create({ ...terms, purpose: 'charge' }, expiry());
-      const { id: paymentId, money, itemName, method, provider: name } = payment;
-      if (method === undefined) throw new Error('The payment is no charge of a stored method');
-      const { stored } = storingProviderOf(providers, name);
       // Who finds it begun does not know what became of it: it is looked up, and never charged twice.
-      if (!(await payments.beginCall(paymentId))) return resultOf(await known(paymentId));
-      return settleCharge(payment, await stored.charge({ paymentId, attempt: 1, money, itemName, method }));
+      if (!(await payments.beginCall(payment.id))) return resultOf(await known(payments, payment.id));
+      return settleCharge(deps, payment, await callFor(deps, payment));
+    },
+    async chargeAgain(payment) {
+      const outcome = await callFor(deps, payment);
+      // That says nothing of the call before.
+      if (outcome.outcome !== 'failed') await settleCharge(deps, payment, outcome);
     },
   };
+}
+
+async function settleCharge(
+  { payments, clock }: TakingDeps,
+  { id, money }: Payment,
+  outcome: Outcome<Charge>,
+): Promise<ChargeResult> {
+  if (outcome.outcome === 'accepted') {
+    const { chargeRef, isSettled: isOver } = outcome.value;
+    const event = isOver ? 'captured' : 'submitted';
+    const charge = isOver ? { chargeRef, money, fee: undefined } : undefined;
+    const processingAt = isOver ? undefined : clock.now();
+    return resultOf(await payments.change(id, () => ({ event, source: 'provider', charge, chargeRef, processingAt })));
+  }
+  const { reason } = outcome;
+  if (outcome.outcome === 'failed') {
+    await payments.withdrawCall(id);
+    return { outcome: 'not_tried', payment: await known(payments, id), reason, retryAfterMs: outcome.retryAfterMs };
+  }
+  const event = outcome.outcome === 'refused' ? 'declined' : 'submitted';
+  return resultOf(await payments.change(id, () => ({ event, source: 'provider', reason })));
+}
+
+async function known(payments: PaymentStore, id: string): Promise<Payment> {
+  const payment = await payments.find(id, undefined);
+  if (payment === undefined) throw new Error('The payment is gone');
+  return payment;
+}
+
+/** Asks the provider once for the charge of a payment that is kept. */
+async function callFor({ providers }: TakingDeps, payment: Payment): Promise<Outcome<Charge>> {
+  const { id: paymentId, money, itemName, method, provider } = payment;
+  if (method === undefined) throw new Error('The payment is no charge of a stored method');
+  const { stored } = storingProviderOf(providers, provider);
+  return stored.charge({ paymentId, attempt: 1, money, itemName, method });
 }
 
 /** Pure. Our page of a payment. */

@@ -3,8 +3,9 @@ import { ServiceError } from '@rollcall/platform/errors.ts';
 import { createDueWork, type DueWork, takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import { planAfterNothing } from '../../domain/lookups.ts';
 import { isSettled } from '../../domain/payment-states.ts';
-import type { PaymentQuestion } from '../../domain/ports.ts';
+import type { PaymentProvider, PaymentQuestion } from '../../domain/ports.ts';
 import { type PaymentWork, planWork } from '../domain/due.ts';
 import type { Payment, PaymentStore } from '../domain/payments.ts';
 import type { Settle } from '../domain/settle.ts';
@@ -100,8 +101,19 @@ function isUntold({ state, chargeRef, processingAt }: Payment): boolean {
   return !isSettled(state) && chargeRef === undefined && processingAt === undefined;
 }
 
+/** Without a key there is no second call: who is owed the money may charge anew, as another payment. */
+function planAgain({ calledAt, createdAt, lookUps }: Payment, { repeatable }: PaymentProvider, now: Date) {
+  if (!repeatable.has('charge')) return 'fail';
+  const since = instantOf(calledAt ?? createdAt);
+  return planAfterNothing({ found: 'absent', calls: lookUps + 1, isKeyed: true, since }, instantOf(now));
+}
+
+function instantOf(at: Date): Temporal.Instant {
+  return Temporal.Instant.fromEpochMilliseconds(at.getTime());
+}
+
 async function lookUp(deps: PaymentWorkDeps, payment: Payment): Promise<void> {
-  const { payments, providers, settle, clock } = deps;
+  const { payments, taking, providers, settle, clock } = deps;
   const { id, purpose, provider: name, expiresAt } = payment;
   const provider = providers.find(name);
   if (provider === undefined) throw new Error(`The provider ${name} of a payment has no settings any more`);
@@ -109,9 +121,11 @@ async function lookUp(deps: PaymentWorkDeps, payment: Payment): Promise<void> {
   if (lookup.found === 'facts') {
     for (const fact of lookup.facts) await settle({ provider: name, fact, source: 'lookup' });
   } else if (lookup.found === 'absent' && purpose === 'charge') {
-    await payments.change(id, (known) =>
-      isUntold(known.payment) ? { event: 'declined', source: 'lookup', reason: 'not_made' } : undefined,
-    );
+    if (planAgain(payment, provider, clock.now()) === 'call') await taking.chargeAgain(payment);
+    else
+      await payments.change(id, (known) =>
+        isUntold(known.payment) ? { event: 'declined', source: 'lookup', reason: 'not_made' } : undefined,
+      );
   } else if (lookup.found !== 'unknown' && purpose !== 'charge' && clock.now() >= expiresAt) {
     await payments.change(id, (known) =>
       isUntold(known.payment) ? { event: 'expired', source: 'lookup' } : undefined,

@@ -38,7 +38,12 @@ export async function planSimulators(gateway: string) {
   /** Of those that sign nothing: the adapters of both know it. */
   const notificationToken = secret();
   const settings = {
-    twilio: { port: twilio, accountSid: `AC${randomBytes(16).toString('hex')}`, authToken: secret() },
+    twilio: {
+      port: twilio,
+      accountSid: `AC${randomBytes(16).toString('hex')}`,
+      authToken: secret(),
+      webhookUrl: `${messages}/twilio`,
+    },
     payfast: { port: payfast, merchant: { id: '10000100', key: '46f0cd694581a', passphrase: secret() } },
     bulksms: {
       port: bulksms,

@@ -11,7 +11,9 @@ const STRICT = { additionalProperties: false } as const;
 
 const schema = Type.Object(
   {
-    twilio: Type.Optional(Type.Object({ port: Port, accountSid: Text, authToken: Text }, STRICT)),
+    twilio: Type.Optional(
+      Type.Object({ port: Port, accountSid: Text, authToken: Text, webhookUrl: Type.Optional(Text) }, STRICT),
+    ),
     payfast: Type.Optional(Type.Object({ port: Port, merchant: Merchant }, STRICT)),
     bulksms: Type.Optional(Type.Object({ port: Port, tokenId: Text, tokenSecret: Text, webhookUrl: Text }, STRICT)),
     clickatell: Type.Optional(Type.Object({ port: Port, apiKey: Text, callbackUrl: Text }, STRICT)),

@@ -12,7 +12,7 @@ import { fieldsOf } from '../http/schema-faults.ts';
 export function checkedInput<Schema extends TSchema>(schema: Schema, input: unknown): Static<Schema> {
   const given: unknown = typeof input === 'object' && input !== null ? withoutNulls(input) : input;
   if (Value.Check(schema, given)) return given;
-  throw invalidRequest(Value.Errors(schema, given).flatMap((fault) => fieldsOf(fault, 'input')));
+  throw invalidRequest(fieldsOf(Value.Errors(schema, given), 'input', schema));
 }
 
 function withoutNulls(input: object): object {

@@ -1,3 +1,5 @@
+import { WORDS } from './patterns.ts';
+
 /** Of a schema: what the document says of it, and validation does not ask. */
 const DOCUMENTED = 'x-documented';
 
@@ -12,6 +14,7 @@ export function documented(rules: object): { readonly [DOCUMENTED]: object } {
 /** The document with those rules. */
 export function completed<T extends object>(document: T): T {
   const whole: T = JSON.parse(JSON.stringify(document), (key, value) => {
+    if (key === WORDS) return undefined;
     if (typeof value !== 'object' || value === null) return value;
     if (key === 'requestBody') return completedBody(value);
     const { [DOCUMENTED]: rules, ...schema } = value;

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLogger } from '../process/log.ts';
 import { codedErrorBody } from './errors.ts';
+import { patternInWords } from './patterns.ts';
 import { type App, createServer } from './server.ts';
 
 const strict = { additionalProperties: false } as const;
@@ -24,6 +25,9 @@ beforeAll(() => {
       amount: Type.Refine(Type.Integer({ minimum: 1 }), isRound, () => 'must be round'),
       email: Type.String({ format: 'email' }),
       currency: Type.Enum(['ZAR', 'KWD']),
+      note: Type.Optional(
+        Type.Union([Type.String(patternInWords('^[^\\n]*$', 'must have no line breaks')), Type.Null()]),
+      ),
       items: Type.Optional(Type.Array(Type.Object({ quantity: Type.Integer() }, strict))),
     },
     strict,
@@ -65,6 +69,13 @@ test('faults of format, range, rule and spelling are said together, each at its 
     ]),
   });
   expect((await faultsOf(payload)).fields).toHaveLength(7);
+});
+
+test.each([
+  ['a\nb', 'must have no line breaks'],
+  [5, 'must be string'],
+])('what may be null, and is %j, is told in words: %s', async (note, message) => {
+  expect((await faultsOf({ ...valid, note })).fields).toEqual([{ path: 'body/note', message }]);
 });
 
 test('each field that is missing is named', async () => {

@@ -4,13 +4,14 @@ import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { invalidRequest } from '../common-errors.ts';
 import { type OnceAnswer, REPLAYED_HEADER } from '../postgres/idempotency.ts';
+import { patternInWords } from './patterns.ts';
 
 const HEADER = 'idempotency-key';
 
 const key = Type.String({
   minLength: 1,
   maxLength: 255,
-  pattern: '^[ -~]+$',
+  ...patternInWords('^[ -~]+$', 'must have printable characters of ASCII alone'),
   description: 'Calls with the same key have one effect, and get the answer of the first, for 24 hours',
 });
 

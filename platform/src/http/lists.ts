@@ -2,15 +2,24 @@ import { type Static, Type } from 'typebox';
 import { invalidRequest } from '../common-errors.ts';
 import type { ListPage } from '../lists.ts';
 import { isCursor } from '../postgres/page.ts';
+import { patternInWords } from './patterns.ts';
 
 const DEFAULT_LIMIT = 20;
 
 /** The members of a list's query, for `Type.Object({ ...listQuery, status: … }, strict)`. */
 export const listQuery = {
   // Texts, because 1.5 would be converted to 1.
-  limit: Type.Optional(Type.String({ pattern: '^(?:[1-9][0-9]?|100)$', description: '1 to 100; 20 when absent' })),
+  limit: Type.Optional(
+    Type.String({
+      ...patternInWords('^(?:[1-9][0-9]?|100)$', 'must be a number from 1 to 100'),
+      description: '1 to 100; 20 when absent',
+    }),
+  ),
   offset: Type.Optional(
-    Type.String({ pattern: '^(?:0|[1-9][0-9]{0,3}|10000)$', description: '0 to 10000; 0 when absent' }),
+    Type.String({
+      ...patternInWords('^(?:0|[1-9][0-9]{0,3}|10000)$', 'must be a number from 0 to 10000'),
+      description: '0 to 10000; 0 when absent',
+    }),
   ),
   cursor: Type.Optional(
     Type.Refine(

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js';
+import { WORDS } from './patterns.ts';
 
 /** One thing that is wrong with a request. */
 export interface FieldFault {
@@ -40,8 +41,36 @@ export function fieldFaults(request: FastifyRequest): readonly FieldFault[] {
     const validate: unknown = request.getValidationFunction(part);
     if (typeof validate !== 'function') return [];
     const value: unknown = part === 'querystring' ? request.query : request[part];
-    return faultsIn(validate(value ?? null)).flatMap((fault) => fieldsOf(fault, name));
+    const schema = request.routeOptions.schema?.[part];
+    const faults = faultsIn(validate(value ?? null));
+    return fieldsOf(faults, name, schema);
   });
+}
+
+/**
+ * The fields that faults of TypeBox are about.
+ *
+ * @param root what their paths begin with.
+ * @param schema in which they were found.
+ */
+export function fieldsOf(
+  faults: readonly FastifySchemaValidationError[],
+  root: string,
+  schema: unknown,
+): readonly FieldFault[] {
+  return faults.filter((fault) => isNews(fault, faults)).flatMap((fault) => fieldsOfOne(fault, root, schema));
+}
+
+/** Whether others do not say it: where there are several schemas, or null, these say their own. */
+function isNews(fault: FastifySchemaValidationError, all: readonly FastifySchemaValidationError[]): boolean {
+  const { keyword, instancePath, params } = fault;
+  if (keyword !== 'anyOf' && !(keyword === 'type' && params['type'] === 'null')) return true;
+  return !all.some(
+    (other) =>
+      `${other.instancePath}/`.startsWith(`${instancePath}/`) &&
+      other.keyword !== 'anyOf' &&
+      other.params['type'] !== 'null',
+  );
 }
 
 /** @param result of a validator of TypeBox. */
@@ -50,12 +79,7 @@ function faultsIn(result: unknown): readonly FastifySchemaValidationError[] {
   return Array.isArray(result.error) ? result.error : [];
 }
 
-/**
- * The fields that a fault of TypeBox is about.
- *
- * @param root what their paths begin with.
- */
-export function fieldsOf(fault: FastifySchemaValidationError, root: string): readonly FieldFault[] {
+function fieldsOfOne(fault: FastifySchemaValidationError, root: string, schema: unknown): readonly FieldFault[] {
   const { keyword, instancePath, params, message = 'is not valid' } = fault;
   const at = `${root}${instancePath}`;
   const below = (names: unknown, what: string) =>
@@ -69,8 +93,20 @@ export function fieldsOf(fault: FastifySchemaValidationError, root: string): rea
       // Says again of each member that is not known that no schema allows it.
       return [];
     default:
-      return [{ path: at, message: `${message}${allowedBy(fault)}` }];
+      return [{ path: at, message: `${wordsOf(fault, schema) ?? message}${allowedBy(fault)}` }];
   }
+}
+
+/** @returns those that the schema has for its pattern. */
+function wordsOf({ keyword, schemaPath }: FastifySchemaValidationError, schema: unknown): string | undefined {
+  if (keyword !== 'pattern') return undefined;
+  const found = schemaPath.split('/').slice(1).reduce(memberOf, schema);
+  const words = memberOf(found, WORDS);
+  return typeof words === 'string' ? words : undefined;
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 }
 
 function pointerOf(name: unknown): string {

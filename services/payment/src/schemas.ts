@@ -1,4 +1,5 @@
 import { documented } from '@rollcall/platform/http/documented.ts';
+import { patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { type Parsed, parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { type TSchema, Type } from 'typebox';
@@ -14,7 +15,10 @@ export function line(maxLength: number, description: string) {
   return Type.String({
     minLength: 1,
     maxLength,
-    pattern: `^[^${CONTROL}]*[^${CONTROL}\\s][^${CONTROL}]*$`,
+    ...patternInWords(
+      `^[^${CONTROL}]*[^${CONTROL}\\s][^${CONTROL}]*$`,
+      'must be one line that is not blank, without control characters',
+    ),
     description,
   });
 }

@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox';
 import { documented } from '../../http/documented.ts';
 import { listQuery } from '../../http/lists.ts';
+import { ONE_LINE } from '../../http/patterns.ts';
 import { pageAnswer, strict } from '../../http/resources.ts';
 import { outboxStates } from '../../queues/outbox-states.ts';
 import { httpUrlFault, httpUrlRules, URL_MAX_LENGTH } from '../../service-address.ts';
-import { CONTROL } from '../../text-rules.ts';
 import type { WebhookDelivery, WebhookEndpoint } from './webhooks.ts';
 
 const Id = Type.String({ format: 'uuid' });
@@ -28,10 +28,9 @@ function eventTypesOf(types: readonly string[]) {
   });
 }
 
-const Description = Type.Union(
-  [Type.String({ minLength: 1, maxLength: 200, pattern: `^[^${CONTROL}]+$` }), Type.Null()],
-  { description: 'For people' },
-);
+const Description = Type.Union([Type.String({ minLength: 1, maxLength: 200, ...ONE_LINE }), Type.Null()], {
+  description: 'For people',
+});
 
 /** Bodies of requests. @param types of the events of the service. */
 export function endpointBodies(types: readonly string[]) {

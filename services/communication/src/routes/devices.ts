@@ -1,7 +1,7 @@
 import { commonError, invalidRequest } from '@rollcall/platform/common-errors.ts';
+import { ONE_LINE } from '@rollcall/platform/http/patterns.ts';
 import { noContent, strict } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
-import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { Type } from 'typebox';
 import { type DeviceStore, parseDeviceToken, possibleTargets } from '../domain/devices.ts';
 import { pushPlatforms } from '../domain/recipients.ts';
@@ -19,8 +19,7 @@ const DeviceParams = Type.Object({
 });
 const OwnerQuery = Type.Object(owner, strict);
 const Platform = Type.Enum([...pushPlatforms]);
-const Line = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 255, pattern: `^[^${CONTROL}]*$`, description });
+const Line = (description: string) => Type.String({ minLength: 1, maxLength: 255, ...ONE_LINE, description });
 const reference = {
   user: Type.Optional(Line('By which you know who uses the device')),
   app: Type.Optional(Line('Which of your apps')),

@@ -55,8 +55,8 @@ export const MessagesQuery = Type.Object(
     status: Type.Optional(Type.Enum(messageStates)),
     channel: Type.Optional(Type.Enum(channels)),
     to: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: 'The recipient, whole' })),
-    tag: Type.Optional(Type.String({ pattern: TAG })),
-    template: Type.Optional(Type.String({ pattern: TEMPLATE_NAME })),
+    tag: Type.Optional(Type.String(TAG)),
+    template: Type.Optional(Type.String(TEMPLATE_NAME)),
   },
   strict,
 );

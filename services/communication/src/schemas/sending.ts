@@ -1,8 +1,8 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { parseDateTime } from '@rollcall/platform/date-time.ts';
+import { ONE_LINE, patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { parseEmailAddress } from '@rollcall/platform/mail-address.ts';
-import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { Type } from 'typebox';
 import type { Ways } from '../domain/acceptance.ts';
 import { categories } from '../domain/messages.ts';
@@ -23,8 +23,11 @@ const LONGEST_TEXT = 1_000_000;
 const MOST_PUSH_BYTES = 4096;
 
 /** Names of tags, and of templates. */
-export const TAG = '^[A-Za-z0-9_.:-]{1,64}$';
-export const TEMPLATE_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
+export const TAG = patternInWords('^[A-Za-z0-9_.:-]{1,64}$', 'must have 1 to 64 letters, digits, and any of `_.:-`');
+export const TEMPLATE_NAME = patternInWords(
+  '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$',
+  'must have 1 to 64 letters, digits, and any of `._-`, and begin with one of the former',
+);
 
 /** Language tag (BCP 47). */
 export const Locale = Type.String({
@@ -44,13 +47,16 @@ export const templateVariables = Type.Refine(
 
 /** One line: control characters would begin another header. */
 const lineOf = (maxLength: number, description: string) =>
-  Type.String({ minLength: 1, maxLength, pattern: `^[^${CONTROL}]*$`, description });
+  Type.String({ minLength: 1, maxLength, ...ONE_LINE, description });
 /** Several lines, as people write them. */
 const textOf = (maxLength: number, description: string) =>
   Type.String({
     minLength: 1,
     maxLength,
-    pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]*$',
+    ...patternInWords(
+      '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]*$',
+      'must have no control characters but line breaks and tabs',
+    ),
     description,
   });
 
@@ -95,7 +101,7 @@ function commonMembers({ clock }: SendingRules) {
       }),
     ),
     tags: Type.Optional(
-      Type.Array(Type.String({ pattern: TAG }), {
+      Type.Array(Type.String(TAG), {
         maxItems: 10,
         description: 'To find messages by; without personal data',
       }),
@@ -113,7 +119,10 @@ const Attachment = Type.Object(
     filename: lineOf(255, 'Without a path'),
     contentType: Type.String({
       maxLength: 127,
-      pattern: '^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*$',
+      ...patternInWords(
+        '^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*$',
+        'must be a media type, such as application/pdf',
+      ),
     }),
     content: Type.Refine(
       Type.String({ minLength: 1, description: 'Base64' }),
@@ -134,7 +143,7 @@ export function emailBody(rules: SendingRules) {
     {
       to: address('One mail address'),
       subject: Type.Optional(lineOf(255, 'In place of that of the template; needed without one')),
-      template: Type.Optional(Type.String({ pattern: TEMPLATE_NAME })),
+      template: Type.Optional(Type.String(TEMPLATE_NAME)),
       variables: Type.Optional(templateVariables),
       locale: Type.Optional(Locale),
       text: Type.Optional(textOf(LONGEST_TEXT, 'Made of `html` when absent')),

@@ -8,7 +8,7 @@ import { Locale, TEMPLATE_NAME, templateVariables } from './sending.ts';
 
 /** Name of a template, wherever one is named. */
 const TemplateName = Type.String({
-  pattern: TEMPLATE_NAME,
+  ...TEMPLATE_NAME,
   description: 'Letters, digits, `.`, `_` and `-`',
 });
 /** Of MJML or HTML: mail programs cut off what is longer than 102 kB. */

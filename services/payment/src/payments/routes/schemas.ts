@@ -1,4 +1,5 @@
 import { callerOf } from '@rollcall/platform/http/callers.ts';
+import { ONE_LINE, patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import type { FastifyRequest } from 'fastify';
@@ -19,12 +20,15 @@ export const Amount = Type.Integer({ minimum: 1, maximum: LARGEST, description: 
 
 const Metadata = Type.Record(
   Type.String({ pattern: '^[A-Za-z0-9_.-]{1,40}$' }),
-  Type.String({ maxLength: 500, pattern: `^[^${CONTROL}]*$` }),
+  Type.String({ maxLength: 500, ...ONE_LINE }),
   { additionalProperties: false, maxProperties: 20, description: 'Kept, and given back as it came' },
 );
 
 const WebUrl = Type.Refine(
-  Type.String({ maxLength: 2048, pattern: `^https?://[^\\s${CONTROL}]+$` }),
+  Type.String({
+    maxLength: 2048,
+    ...patternInWords(`^https?://[^\\s${CONTROL}]+$`, 'must be a URL of https or http, without blanks'),
+  }),
   (url) => URL.canParse(url) && new URL(url).username === '',
   () => 'must be a URL of https or http, without credentials',
 );

@@ -236,6 +236,18 @@ test('languages fall back by their subtags, and unicode stays as it is', async (
   ]);
 });
 
+test('a preview of a marketing mail shows the link to unsubscribe, and of another one has none', async () => {
+  const variables = { company: 'Shop', url: 'https://shop.example/' };
+  const marketing = await shop('POST', '/templates/welcome/preview', { body: { variables, category: 'marketing' } });
+  const url = 'https://gateway.example/unsubscribe/preview';
+  expect(marketing.body).toMatchObject({
+    html: expect.stringContaining(`<a href="${url}">Unsubscribe</a>`),
+    text: expect.stringContaining(url),
+  });
+  const other = await shop('POST', '/templates/welcome/preview', { body: { variables } });
+  expect(JSON.stringify(other.body)).not.toContain('nsubscribe');
+});
+
 const preview = () => busy('POST', '/templates/welcome/preview', { body: {} });
 
 test('previews are counted, and refused beyond their limit', async () => {

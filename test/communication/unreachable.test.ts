@@ -153,6 +153,11 @@ async function reasonsOf(recipient: string): Promise<unknown> {
   ]);
 }
 
+/** Of a mail in one part, without the breaks of quoted-printable. */
+function bodyOf(mail: string): string {
+  return mail.slice(mail.indexOf('\r\n\r\n') + 4).replaceAll(/=\r\n/g, '');
+}
+
 test('who unsubscribes by the header of a marketing mail still gets the others, until they subscribe again', async () => {
   const to = newAddress();
   expect(await mail(to, 'marketing')).toBe('sent');
@@ -162,6 +167,9 @@ test('who unsubscribes by the header of a marketing mail still gets the others, 
   const unfolded = marketing.replaceAll(/\r\n[ \t]+/g, ' ');
   expect(unfolded).toMatch(/^List-Unsubscribe-Post: List-Unsubscribe=One-Click\r$/m);
   const [, path] = /^List-Unsubscribe: <https:\/\/gateway\.example(\/unsubscribe\/[\w-]+)>\r$/m.exec(unfolded) ?? [];
+  const [, shown] = /^Unsubscribe: https:\/\/gateway\.example(\/unsubscribe\/[\w-]+)/m.exec(bodyOf(marketing)) ?? [];
+  expect((await fetch(`${communication.service.url}${shown}`)).status).toBe(200);
+  expect(bodyOf(transactional)).not.toContain('nsubscribe');
   const url = `${communication.service.url}${path}`;
   await fetch(url);
   expect(await mail(to, 'marketing')).toBe('sent');

@@ -91,7 +91,7 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
     subgraph: messaging.subgraph,
     routes: [
       ...messaging.routes,
-      templateRoutes({ templates, countCall }),
+      templateRoutes({ templates, countCall, exampleUrl: links.exampleUrl }),
       suppressionRoutes(suppressions),
       deviceRoutes(devices),
     ],

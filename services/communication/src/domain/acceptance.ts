@@ -18,8 +18,9 @@ import { foldedRecipient, type PushPlatform, parsePhoneNumber, parsePushTarget }
 import { segmentsOf } from './segments.ts';
 import { firstMessageState } from './states.ts';
 import { mailOf, type UsableTemplate } from './templates/catalogue.ts';
-import { plainTextOf } from './templates/templates.ts';
+import { plainTextOf, type Reader } from './templates/templates.ts';
 import { TooLongError } from './templates/within-time.ts';
+import { withUnsubscribeLink } from './unsubscribe.ts';
 
 /** What all channels take. */
 interface SendRequest {
@@ -85,6 +86,11 @@ export interface AcceptanceDeps {
   /** Undefined: the device is not known. */
   readonly deviceOf: (subject: string, token: string) => Promise<{ readonly platform: PushPlatform } | undefined>;
   readonly ways: Ways;
+  /** Of a marketing mail; undefined: there is no such page. */
+  readonly unsubscribeUrl: (
+    message: Pick<NewMessage, 'id' | 'subject' | 'category'>,
+    recipient: string,
+  ) => string | undefined;
   readonly clock: Clock;
 }
 
@@ -119,7 +125,9 @@ export async function acceptEmail(
   const from = request.from === undefined ? ways.from : { address: address('from', request.from) };
   if (from === undefined) throw new CommunicationError('NO_PROVIDER', { message: 'No sender of mails is configured' });
   requireNoCopies(sending, request);
-  const { used, ...texts } = await textsOf(deps, sending, request);
+  const url =
+    request.category === 'marketing' ? deps.unsubscribeUrl({ ...sending, category: request.category }, to) : undefined;
+  const { used, ...texts } = await textsOf(deps, { ...sending, unsubscribeUrl: url }, request);
   const once = newRecipients(to);
   const content: MessageContent = {
     channel: 'email',
@@ -128,7 +136,7 @@ export async function acceptEmail(
     cc: cc.map((text, index) => ({ address: address(`cc/${index}`, text) })).filter(once),
     bcc: bcc.map((text, index) => ({ address: address(`bcc/${index}`, text) })).filter(once),
     ...(replyTo !== undefined && { replyTo: { address: address('replyTo', replyTo) } }),
-    ...texts,
+    ...(url === undefined ? texts : withUnsubscribeLink(texts, url)),
     attachments: attachments.map(({ content: base64, ...attachment }) => ({ ...attachment, base64 })),
   };
   return accept(deps, sending, { request, content, used, envelope: { to, from: from.address } });
@@ -248,7 +256,11 @@ interface Texts {
 }
 
 /** A subject of the request stands for that of the template. */
-async function textsOf(deps: AcceptanceDeps, { subject, root }: Sending, request: EmailRequest): Promise<Texts> {
+async function textsOf(
+  deps: AcceptanceDeps,
+  { subject, root, unsubscribeUrl }: Sending & Pick<Reader, 'unsubscribeUrl'>,
+  request: EmailRequest,
+): Promise<Texts> {
   const { template: name, variables = {}, locale, subject: given, text, html } = request;
   if (name === undefined) {
     return {
@@ -260,7 +272,7 @@ async function textsOf(deps: AcceptanceDeps, { subject, root }: Sending, request
   }
   const found = await deps.findTemplate(subject, name);
   if (found === undefined) throw new CommunicationError('TEMPLATE_NOT_FOUND', { details: { template: name } });
-  const mail = mailOf(found, { variables, ...(locale !== undefined && { locale }) }, root);
+  const mail = mailOf(found, { variables, unsubscribeUrl, ...(locale !== undefined && { locale }) }, root);
   return {
     subject: given ?? mail.subject,
     text: mail.text,

@@ -14,6 +14,8 @@ export interface UnsubscribeLinks {
   urlOf(subscription: Subscription): string;
   /** @param token of a URL. @returns undefined where it is none of ours. */
   read(token: string): Subscription | undefined;
+  /** Of previews: it leads to a page that says that the link is none. */
+  readonly exampleUrl: string;
 }
 
 /** Sealed text belongs to a purpose: what was sealed for another one cannot be opened here. */
@@ -26,6 +28,7 @@ const TOKEN = /^[\w-]{1,2048}$/;
  */
 export function createUnsubscribeLinks(vault: Vault, publicUrl: string): UnsubscribeLinks {
   return {
+    exampleUrl: `${publicUrl}/unsubscribe/preview`,
     urlOf({ subject, recipient, messageId }) {
       const sealed = vault.seal(JSON.stringify([subject, recipient, messageId]), CONTEXT);
       return `${publicUrl}/unsubscribe/${sealed.toString('base64url')}`;
@@ -42,6 +45,27 @@ export function createUnsubscribeLinks(vault: Vault, publicUrl: string): Unsubsc
       }
     },
   };
+}
+
+/** Pure. A mail whose every part has the link: where its author did not place it, it comes at the end. */
+export function withUnsubscribeLink<Mail extends { readonly text: string; readonly html?: string }>(
+  mail: Mail,
+  url: string,
+): Mail {
+  const { text, html } = mail;
+  return {
+    ...mail,
+    text: text.includes(url) ? text : `${text}\n\nUnsubscribe: ${url}`,
+    ...(html !== undefined && {
+      html: html.includes(url) ? html : atEnd(html, `<p><a href="${url}">Unsubscribe</a></p>`),
+    }),
+  };
+}
+
+/** Within the body, where the HTML has one. */
+function atEnd(html: string, part: string): string {
+  const end = html.toLowerCase().lastIndexOf('</body');
+  return end < 0 ? `${html}${part}` : `${html.slice(0, end)}${part}${html.slice(end)}`;
 }
 
 /** Pure. As much of an address as tells its owner which one it is, and nobody else. */

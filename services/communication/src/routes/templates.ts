@@ -4,6 +4,7 @@ import { found, noContent } from '@rollcall/platform/http/resources.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { mailOf, type Templates } from '../domain/templates/catalogue.ts';
+import { withUnsubscribeLink } from '../domain/unsubscribe.ts';
 import { errorCatalogue } from '../errors.ts';
 import {
   OwnerQuery,
@@ -30,11 +31,13 @@ const { PRECONDITION_FAILED, RATE_LIMITED, TEMPLATE_VARIABLES, TOO_MANY_TEMPLATE
 export interface TemplateRoutesDeps {
   readonly templates: Templates;
   readonly countCall: CountCall;
+  /** That previews of marketing mails show. */
+  readonly exampleUrl: string;
 }
 
 /** `/templates`. */
 export function templateRoutes(deps: TemplateRoutesDeps): Routes {
-  const { templates, countCall } = deps;
+  const { templates, countCall, exampleUrl } = deps;
   return (app) => {
     readRoutes(app, templates);
     writeRoutes(app, deps);
@@ -54,11 +57,17 @@ export function templateRoutes(deps: TemplateRoutesDeps): Routes {
       },
       async (request, reply) => {
         reply.headers(await countCall('preview', callerOf(request).subject));
-        const { version, variables = {}, locale } = request.body;
+        const { version, variables = {}, locale, category } = request.body;
         const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
         const template = found(await templates.find(key, version));
-        const mail = mailOf(template, { variables, ...(locale !== undefined && { locale }) }, 'body');
-        return { name: template.name, version: template.version, ...mail };
+        const unsubscribeUrl = category === 'marketing' ? exampleUrl : undefined;
+        const reader = { variables, unsubscribeUrl, ...(locale !== undefined && { locale }) };
+        const mail = mailOf(template, reader, 'body');
+        return {
+          name: template.name,
+          version: template.version,
+          ...(unsubscribeUrl === undefined ? mail : withUnsubscribeLink(mail, unsubscribeUrl)),
+        };
       },
     );
   };

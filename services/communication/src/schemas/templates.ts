@@ -1,6 +1,7 @@
 import { listQuery } from '@rollcall/platform/http/lists.ts';
 import { pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
+import { categories } from '../domain/messages.ts';
 import type { StoredTemplate, TemplateSummary } from '../domain/templates/catalogue.ts';
 import { declaredVariables } from '../domain/templates/variables.ts';
 import { owner } from './owner.ts';
@@ -30,10 +31,11 @@ const definition = {
     maxProperties: 50,
     description: 'By language tag (BCP 47), such as en-ZA',
   }),
-  defaultLocale: Locale,
+  defaultLocale: Type.String({ minLength: 1, maxLength: 64, description: 'One of the locales' }),
   variables: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'JSON Schema 2020-12 of the variables; where absent, every variable that is named is required',
+      description:
+        'JSON Schema 2020-12 of the variables; where absent, every variable that is named is required; `unsubscribeUrl` is reserved',
     }),
   ),
 };
@@ -59,6 +61,7 @@ export const PreviewBody = Type.Object(
     version: Type.Optional(Type.Integer({ minimum: 0, maximum: 999_999_999 })),
     locale: Type.Optional(Locale),
     variables: Type.Optional(templateVariables),
+    category: Type.Optional(Type.Enum(categories, { description: '`marketing` shows the link to unsubscribe' })),
   },
   strict,
 );

@@ -1,4 +1,4 @@
-import { Liquid, type Template } from 'liquidjs';
+import { Liquid, RenderError, type Template } from 'liquidjs';
 
 /** Of one source, in characters. */
 const PARSE_LIMIT = 262_144;
@@ -18,7 +18,7 @@ const engines = { html: createEngine('html'), text: createEngine('text') };
 
 function createEngine(escaping: Escaping): Liquid {
   const engine = new Liquid({
-    ...(escaping === 'html' && { outputEscape: 'escape' }),
+    outputEscape: (value: unknown) => (escaping === 'html' ? escapedHtml(printed(value)) : printed(value)),
     strictVariables: true,
     strictFilters: true,
     // An optional value can be asked for by `if`.
@@ -37,6 +37,50 @@ function createEngine(escaping: Escaping): Liquid {
   return engine;
 }
 
+/** Something is to be printed that is no text, number or truth value. */
+export class NoTextError extends Error {
+  /** The variable as the source names it; undefined where it is an expression. */
+  readonly variable: string | undefined;
+
+  constructor(variable?: string) {
+    super('must be a text or a number where it is printed');
+    this.name = 'NoTextError';
+    this.variable = variable;
+  }
+}
+
+/** What LiquidJS would make nothing of, or `[object Object]`, would be a gap in the mail. */
+function printed(value: unknown): string {
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return String(value);
+  throw new NoTextError();
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&#34;',
+  "'": '&#39;',
+};
+
+function escapedHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+}
+
+/** An object of a value: filters make texts of whatever they get. */
+class Fields {
+  toString(): string {
+    throw new NoTextError();
+  }
+}
+
+function withoutText(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutText);
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value).map(([name, field]) => [name, withoutText(field)]);
+  return Object.assign(new Fields(), Object.fromEntries(fields));
+}
+
 /** A source that was read. */
 export interface LiquidSource {
   /** The variables that it needs of its caller, without what is in them. */
@@ -51,10 +95,19 @@ export function parseLiquid(source: string, escaping: Escaping): LiquidSource {
   return { templates, variables: engine.globalVariablesSync(templates) };
 }
 
-/** @throws an error of LiquidJS, also where a limit is passed or a variable is not there. */
+/** @throws NoTextError, or an error of LiquidJS: also where a limit is passed or a variable is not there. */
 export function renderLiquid({ templates }: LiquidSource, escaping: Escaping, variables: object): string {
-  const rendered: unknown = engines[escaping].renderSync([...templates], variables);
-  const text = String(rendered);
+  const text = String(renderedBy(engines[escaping], templates, variables));
   if (text.length > LONGEST_OUTPUT) throw new Error(`more than ${LONGEST_OUTPUT} characters come out`);
   return text;
+}
+
+function renderedBy(engine: Liquid, templates: readonly Template[], variables: object): unknown {
+  try {
+    return engine.renderSync([...templates], Object(withoutText(variables)));
+  } catch (error) {
+    if (error instanceof RenderError && error.originalError instanceof NoTextError)
+      throw new NoTextError(/^\{\{-?\s*([\w.-]*\w)/.exec(error.token.getText())?.[1]);
+    throw error;
+  }
 }

@@ -227,3 +227,42 @@ test('of very many faults of values some are named', async () => {
   const rendered = await preview(of({ text: '{{ a }}' }, variables), { a: Array.from({ length: 10_000 }, () => 1) });
   expect('faults' in rendered && rendered.faults).toHaveLength(100);
 });
+
+test.each([
+  ['an object', { a: 1 }],
+  ['a list', ['x']],
+  ['null', null],
+])('%s is not printed as if it were text', async (_what, name) => {
+  const message = 'must be a text or a number where it is printed';
+  for (const subject of ['Hello {{ name }}', 'Hello {{name}}']) {
+    expect(await preview(of({ subject, html: 'x' }), { name })).toEqual({ faults: [{ path: '/name', message }] });
+  }
+  expect(await preview(of({ html: '<p>{{ name }}</p>' }), { name })).toMatchObject({ faults: [{ message }] });
+});
+
+test('no filter makes a text of an object', async () => {
+  const faults = [expect.objectContaining({ path: '/name' })];
+  expect(await preview(of({ text: '{{ name | upcase }}' }), { name: { a: 1 } })).toEqual({ faults });
+  expect(
+    (await mailOf(of({ text: '{{ name | json }} {{ list | join: ", " }}' }), { name: { a: 1 }, list: [1, 2] })).text,
+  ).toBe('{"a":1} 1, 2');
+});
+
+test('the link to unsubscribe is given by the service alone, and to marketing mails alone', async () => {
+  const { template } = (await publishTemplate(of({ text: 'Stop: {{ unsubscribeUrl }}' }, { type: 'object' }))) as {
+    template: Parameters<typeof renderTemplate>[0];
+  };
+  const unsubscribeUrl = 'https://x.example/u';
+  expect(renderTemplate(template, { variables: {}, unsubscribeUrl })).toMatchObject({
+    mail: { text: `Stop: ${unsubscribeUrl}` },
+  });
+  expect(renderTemplate(template, { variables: {} })).toEqual({
+    faults: [{ path: '/unsubscribeUrl', message: expect.stringContaining('marketing') }],
+  });
+  expect(renderTemplate(template, { variables: { unsubscribeUrl } })).toEqual({
+    faults: [{ path: '/unsubscribeUrl', message: expect.stringContaining('reserved') }],
+  });
+  expect(
+    await publishTemplate(of({ text: 'x' }, { type: 'object', properties: { unsubscribeUrl: {} } })),
+  ).toMatchObject({ faults: [{ path: '/variables/properties/unsubscribeUrl' }] });
+});

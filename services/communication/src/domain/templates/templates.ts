@@ -1,7 +1,14 @@
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { convert } from 'html-to-text';
-import { type Escaping, type LiquidSource, parseLiquid, renderLiquid } from './liquid.ts';
-import { declaredVariables, type Fault, schemaFaults, type VariablesSchema, valueFaults } from './variables.ts';
+import { type Escaping, type LiquidSource, NoTextError, parseLiquid, renderLiquid } from './liquid.ts';
+import {
+  declaredVariables,
+  type Fault,
+  schemaFaults,
+  UNSUBSCRIBE_URL,
+  type VariablesSchema,
+  valueFaults,
+} from './variables.ts';
 import { TooLongError, withinTime } from './within-time.ts';
 
 /** A mail in one language, in Liquid. */
@@ -77,8 +84,9 @@ export async function publishTemplate({ locales, defaultLocale, variables }: Tem
       continue;
     }
     published[locale] = compiled.source;
-    for (const name of compiled.variables) named.add(name);
-    if (variables !== undefined) faults.push(...under(path, undeclared(compiled.variables, variables)));
+    const used = compiled.variables.filter((name) => name !== UNSUBSCRIBE_URL);
+    for (const name of used) named.add(name);
+    if (variables !== undefined) faults.push(...under(path, undeclared(used, variables)));
   }
   if (faults.length > 0) return { faults };
   return { template: { locales: published, defaultLocale, variables: variables ?? requiring([...named]) } };
@@ -161,6 +169,8 @@ export interface Reader {
   readonly variables: Readonly<Record<string, unknown>>;
   /** Language tag; the nearest that the template has is taken. */
   readonly locale?: string;
+  /** Of marketing mails alone: what the variable `unsubscribeUrl` is. */
+  readonly unsubscribeUrl?: string | undefined;
 }
 
 /**
@@ -177,12 +187,13 @@ export function renderTemplate(template: PublishedTemplate, reader: Reader): Ren
   }
 }
 
-function renderedOf(template: PublishedTemplate, { variables, locale }: Reader): Rendered {
-  const faults = valueFaults(template.variables, variables);
+function renderedOf(template: PublishedTemplate, { variables: given, locale, unsubscribeUrl }: Reader): Rendered {
+  const faults = valueFaults(template.variables, given);
   if (faults.length > 0) return { faults };
   const chosen = nearestLocale(template, locale);
   const source = template.locales[chosen];
   if (source === undefined) return { faults: [{ path: '', message: 'the template has no locale' }] };
+  const variables = unsubscribeUrl === undefined ? given : { ...given, [UNSUBSCRIBE_URL]: unsubscribeUrl };
   try {
     const parsed = parsedOf(source);
     const html = parsed.html && renderLiquid(parsed.html, 'html', variables);
@@ -190,7 +201,7 @@ function renderedOf(template: PublishedTemplate, { variables, locale }: Reader):
     const subject = headerText(renderLiquid(parsed.subject, 'text', variables));
     return { mail: { locale: chosen, subject, ...(html !== undefined && { html }), text } };
   } catch (error) {
-    return { faults: [undefinedVariable(error) ?? { path: '', message: firstLine(error) }] };
+    return { faults: [noText(error) ?? undefinedVariable(error) ?? { path: '', message: firstLine(error) }] };
   }
 }
 
@@ -264,7 +275,18 @@ function headerText(text: string): string {
 
 function undefinedVariable(error: unknown): Fault | undefined {
   const [, name] = /undefined variable: ([\w.[\]-]+)/.exec(errorText(error)) ?? [];
-  return name === undefined ? undefined : { path: `/${name.replaceAll('.', '/')}`, message: 'is missing' };
+  if (name === undefined) return undefined;
+  const message = name === UNSUBSCRIBE_URL ? 'is there in mails of the category marketing alone' : 'is missing';
+  return { path: pointerOf(name), message };
+}
+
+function noText(error: unknown): Fault | undefined {
+  if (!(error instanceof NoTextError)) return undefined;
+  return { path: error.variable === undefined ? '' : pointerOf(error.variable), message: error.message };
+}
+
+function pointerOf(variable: string): string {
+  return `/${variable.replaceAll('.', '/')}`;
 }
 
 function under(prefix: string, faults: readonly Fault[]): readonly Fault[] {

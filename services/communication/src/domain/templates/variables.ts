@@ -26,6 +26,8 @@ const WITHOUT = [
   '$dynamicAnchor',
 ];
 
+/** The service gives it to marketing mails: where their recipients opt out. */
+export const UNSUBSCRIBE_URL = 'unsubscribeUrl';
 /** In characters. */
 const LONGEST_SCHEMA = 65_536;
 /** In characters of JSON: a validator may find a fault in each of them. */
@@ -66,6 +68,8 @@ export function schemaFaults(schema: VariablesSchema): readonly Fault[] {
       }));
     }
     if (schema['type'] !== 'object') return [{ path: '/type', message: "must be 'object'" }];
+    if (declaredVariables(schema).has(UNSUBSCRIBE_URL))
+      return [{ path: `/properties/${UNSUBSCRIBE_URL}`, message: 'is reserved: the service gives it' }];
     compile(schema);
     return [];
   } catch (error) {
@@ -81,6 +85,8 @@ export function declaredVariables(schema: VariablesSchema): ReadonlySet<string> 
 
 /** Pure. What is wrong with values, by a schema that has no faults: all at once. */
 export function valueFaults(schema: VariablesSchema, values: Readonly<Record<string, unknown>>): readonly Fault[] {
+  if (Object.hasOwn(values, UNSUBSCRIBE_URL))
+    return [{ path: `/${UNSUBSCRIBE_URL}`, message: 'is reserved: the service gives it' }];
   const validate = compile(schema);
   return validate(values) ? [] : (validate.errors ?? []).slice(0, MOST_FAULTS).map(faultOf);
 }

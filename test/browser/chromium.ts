@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { access, mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
@@ -16,15 +16,24 @@ export const hasChromium = process.platform === 'linux' && process.arch === 'x64
 /** Starts the Chromium that npm has installed. Tests may run as root, for whom it has no sandbox. */
 export async function launchChromium(): Promise<Browser> {
   const directory = await findUnpacked();
+  const fontSettings = join(directory, 'rollcall-fonts.conf');
+  await writeFile(fontSettings, fontSettingsOf(directory));
   return chromium.launch({
     executablePath: join(directory, 'chromium'),
     args: ['--no-sandbox', '--disable-gpu', '--no-zygote'],
     env: {
       HOME: directory,
-      FONTCONFIG_PATH: join(directory, 'fonts'),
+      FONTCONFIG_FILE: fontSettings,
       LD_LIBRARY_PATH: join(directory, 'al2023', 'lib'),
     },
   });
+}
+
+/** Those of the package look into folders of the system alone. Without a font it shows nothing, and ends. */
+function fontSettingsOf(directory: string): string {
+  return `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>
+<dir>${join(directory, 'fonts')}</dir><cachedir>${join(directory, 'fonts-cache')}</cachedir></fontconfig>
+`;
 }
 
 /** @returns the directory of its files, unpacked where the cache has none of its version. */

@@ -53,5 +53,6 @@ export async function findBarriers(browser: Browser, page: Page): Promise<readon
     );
   }
   await copy.close();
+  await page.bringToFront();
   return found;
 }

@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { createLedger } from '@rollcall/payment/ledger/store.ts';
+import { createPool } from '@rollcall/platform/postgres/pool.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Caller, codeOf, connectTo, faultsOf } from './billing-service.ts';
 import { choose, madePayment, type PaymentService, startPayment, tea, untilPayment } from './payment-service.ts';
@@ -50,6 +53,52 @@ describe('the ledger', () => {
     const lone = `WITH entry AS (INSERT INTO ledger_entries (subject, key, kind, currency) VALUES ('x', 'x', 'x', 'ZAR')
       RETURNING id) INSERT INTO ledger_postings SELECT id, 'sales', 1, 1 FROM entry`;
     await expect(client.query(lone)).rejects.toThrow('does not sum to zero');
+  });
+
+  test('is reported by time, over pages, and checked over pages', async () => {
+    const merchant = await payment.callerOf('busy');
+    await using client = await connectTo(payment.databaseUrl);
+    // What came later in its day was entered first.
+    await client.query(
+      `WITH entries AS (
+         INSERT INTO ledger_entries (subject, key, kind, currency, created_at)
+         SELECT 'busy', 'busy:' || number, 'capture', 'ZAR', timestamptz '2026-03-02 00:00Z' - number * interval '1 second'
+         FROM generate_series(1, 2500) AS number RETURNING id)
+       INSERT INTO ledger_postings (entry_id, account, amount, place)
+       SELECT id, account, amount, place FROM entries,
+         (VALUES ('provider:yoco', 100, 1), ('sales', -100, 2)) AS posting (account, amount, place)`,
+    );
+    const report = await (await merchant.bytes('/reports/settlement?from=2026-03-01&to=2026-03-01')).text();
+    const times = report
+      .trim()
+      .split('\r\n')
+      .slice(1)
+      .map((line) => line.slice(0, 24));
+    expect(times).toHaveLength(2500);
+    expect(times).toEqual(times.toSorted());
+
+    const made = await madePayment(merchant);
+    const pool = createPool({
+      url: payment.databaseUrl,
+      schema: 'payment',
+      maxConnections: 1,
+      log: createLogger('test', 'silent'),
+    });
+    const ledger = createLedger(() => pool);
+    expect(await ledger.faults()).toBe(0);
+    // More than a page of payments that agree comes before the one that does not.
+    await client.query(
+      `INSERT INTO payments (id, subject, provider, purpose, amount, currency, state, sealed, email_index,
+         page_token_hash, expires_at, updated_at)
+       SELECT gen_random_uuid(), 'filler', provider, purpose, amount, currency, 'cancelled', sealed, email_index,
+         int4send(number), expires_at, now() - interval '1 hour'
+       FROM payments, generate_series(1, 1500) AS number WHERE payments.id = $1`,
+      [made.id],
+    );
+    await client.query('UPDATE payments SET captured = 1, updated_at = now() WHERE id = $1', [made.id]);
+    expect(await ledger.faults()).toBe(1);
+    await client.query('UPDATE payments SET captured = 0 WHERE id = $1', [made.id]);
+    await pool.end();
   });
 });
 

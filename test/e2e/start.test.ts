@@ -64,7 +64,7 @@ const CATALOG = 'rollcall.dev/service=catalog';
 test('kubectl shows the samples with instance, URL, phase, health, since when, version and age', async () => {
   const table = await kubectl('get', 'serviceregistrations');
   expect(table.split('\n')[0]).toMatch(/SERVICE +INSTANCE +URL +PHASE +HEALTH +CHECK +SINCE +VERSION +AGE/);
-  for (const name of ['catalog', 'orders', 'mailer', 'auth', 'lms']) {
+  for (const name of ['catalog', 'orders', 'mailer', 'auth', 'lms', 'communication', 'payment']) {
     await expect
       .poll(() => kubectl('get', 'sreg', '-l', `rollcall.dev/service=${name}`), { timeout: 15_000 })
       .toMatch(/http:\/\/127\.0\.0\.1:\d+ +Registered +healthy +\d+s? +\S+ +\d+s/);

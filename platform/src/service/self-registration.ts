@@ -1,5 +1,6 @@
 import { type Registration, register } from '@rollcall/client/registration.ts';
-import type { Capability } from '@rollcall/client/registry-types.ts';
+import { createRegistryClient } from '@rollcall/client/registry-client.ts';
+import type { Capability, RegisteredService } from '@rollcall/client/registry-types.ts';
 import { errorMessage } from '../errors.ts';
 import type { Actor } from '../process/lifecycle.ts';
 import type { Logger } from '../process/log.ts';
@@ -11,6 +12,8 @@ export interface SelfRegistrationOptions {
   /** Where the gateway reaches this replica. */
   readonly url: string;
   readonly capabilities: readonly Capability[];
+  /** As `kubectl get sreg` shows it. */
+  readonly version: string;
   readonly log: Logger;
 }
 
@@ -18,14 +21,18 @@ export interface SelfRegistrationOptions {
  * Keeps this replica registered. Started last and stopped first: nobody is sent here who is not
  * answered. Starting it waits for no registry.
  */
-export function selfRegistration({ registries, name, url, capabilities, log }: SelfRegistrationOptions): Actor {
+export function selfRegistration(options: SelfRegistrationOptions): Actor {
+  const { registries, name, url, capabilities, log } = options;
   let registration: Registration | undefined;
   return {
     name: 'registration',
     async start() {
       registration = register({ servers: registries, name, url, capabilities });
       registration.registered.catch(() => undefined);
-      registration.on('registered', ({ again }) => log.info({ again }, 'registered'));
+      registration.on('registered', ({ service, again }) => {
+        log.info({ again }, 'registered');
+        report(options, service).catch((err: unknown) => log.warn({ err }, 'the registry was not told of the version'));
+      });
       registration.on('lost', ({ reason }) => log.warn({ reason }, 'the registration was lost'));
       registration.on('error', ({ error, retryInMs }) =>
         log.warn({ message: errorMessage(error), retryInMs }, 'the registry could not be told'),
@@ -35,4 +42,14 @@ export function selfRegistration({ registries, name, url, capabilities, log }: S
       await registration?.[Symbol.asyncDispose]();
     },
   };
+}
+
+/** What people see of it, who list what is registered. */
+async function report({ registries, version }: SelfRegistrationOptions, service: RegisteredService): Promise<void> {
+  const { service_name, instance_id } = service;
+  const instance = { service_name, ...(instance_id === undefined ? {} : { instance_id }) };
+  const client = createRegistryClient({ servers: registries });
+  const about = { ...instance, timestamp: new Date().toISOString(), details: { version } };
+  await client.reportLifecycle({ ...about, event: 'started' });
+  await client.reportHealth({ ...about, status: 'healthy' });
 }

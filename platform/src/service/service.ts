@@ -135,6 +135,6 @@ export async function serviceParts<Config extends ServiceConfig>(
     if (config.registration === undefined) return [];
     const { registries, url } = config.registration;
     const capabilities = made.subgraph === undefined ? (['rest'] as const) : (['rest', 'graphql'] as const);
-    return [selfRegistration({ registries, name, url, capabilities, log })];
+    return [selfRegistration({ registries, name, url, capabilities, version, log })];
   }
 }

@@ -222,7 +222,7 @@ describe('an SMS', () => {
   test('that the provider refuses for its recipient fails, with the reason', async () => {
     twilio.setOutcomes({ '+27821234568': '21614' });
     const accepted = await ana('POST', '/sms', { body: { to: '+27821234568', message: 'Good day' }, headers: waiting });
-    expect(accepted.body).toMatchObject({ status: 'failed', reason: 'twilio 21614' });
+    expect(accepted.body).toMatchObject({ status: 'failed', reason: 'recipient-refused', detail: 'twilio 21614' });
   });
 });
 
@@ -299,7 +299,9 @@ test('the limit of a subject and an operation is told, and refuses with 429', as
 
 test('providers are shown with their health, and without secrets', async () => {
   const { body } = await ana('GET', '/providers');
-  expect(body).toMatchObject({ providers: [{ name: 'mailpit', status: 'available' }, { name: 'twilio' }] });
+  expect(body).toMatchObject({
+    providers: [{ name: 'mailpit', status: 'available', lastError: null, nextTryAt: null }, { name: 'twilio' }],
+  });
   expect(JSON.stringify(body)).not.toContain('right');
 });
 

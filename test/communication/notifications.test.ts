@@ -90,7 +90,7 @@ test('who answers STOP gets nothing more, from whoever wrote to them', async () 
   await expect
     .poll(async () => (await fixture.ana('GET', '/suppressions')).body)
     .toMatchObject({ suppressions: [{ recipient: '+447400123456', channel: 'sms', reason: 'stop' }] });
-  expect((await fixture.send('twilio')).body).toMatchObject({ status: 'suppressed' });
+  expect((await fixture.send('twilio')).body).toMatchObject({ status: 'suppressed', reason: 'stop' });
   await fixture.ana('DELETE', '/suppressions/+447400123456');
 });
 

@@ -82,7 +82,7 @@ test('who waits for the first attempt gets its outcome once it is known', async 
   const startedMs = performance.now();
   const sent = await fixture.send('twilio', {}, { prefer: 'wait=14' });
   expect(performance.now() - startedMs).toBeLessThan(5000);
-  expect(sent.body).toMatchObject({ status: 'queued', reason: '429' });
+  expect(sent.body).toMatchObject({ status: 'queued', reason: 'rate-limited', nextAttemptAt: expect.any(String) });
   expect((await fixture.ana('POST', `/messages/${String(sent.body?.['id'])}/cancel`)).status).toBe(200);
   await untilAvailable('twilio');
 });
@@ -137,7 +137,7 @@ describe('another provider', () => {
     expect(await fixture.message(sent)).toMatchObject({
       provider: 'twilio',
       attempts: [
-        { provider: 'bulksms', status: 'failed', reason: '503' },
+        { provider: 'bulksms', status: 'failed', reason: 'not-taken', detail: '503' },
         { provider: 'twilio', status: 'accepted' },
       ],
     });

@@ -232,11 +232,12 @@ async function accept(
   if (sendAt !== undefined && now.getTime() - sendAt.getTime() > LATEST_SEND_AT_MS)
     throw invalidRequest([{ path: `${root}/sendAt`, message: 'must not be over' }]);
   if (!ways.has(channel, envelope)) throw new CommunicationError('NO_PROVIDER');
-  const isSuppressed = await suppressions.isSuppressed({ subject, channel, recipient: envelope.to, category });
+  const reason = await suppressions.reasonFor({ subject, channel, recipient: envelope.to, category });
   return insert({
     id,
     subject,
-    state: firstMessageState({ isSuppressed, sendAt, now }),
+    state: firstMessageState({ isSuppressed: reason !== undefined, sendAt, now }),
+    reason,
     category,
     template,
     tags: [...new Set(tags)],

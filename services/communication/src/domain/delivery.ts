@@ -12,6 +12,7 @@ import {
 import type { AttemptEnd, BegunAttempt, DueMessage, MessageChange, SendingStore } from './message-store.ts';
 import { type Channel, type Envelope, type MessageContent, outgoingOf, type Suppressions } from './messages.ts';
 import type { OutgoingMessage, SendOutcome } from './ports.ts';
+import { withReason } from './reasons.ts';
 
 /** A provider, as sending needs it. */
 export interface Way {
@@ -76,8 +77,9 @@ async function dispatch(deps: DeliveryDeps, due: DueMessage, signal: AbortSignal
     await store.change(id, { event: 'given-up', reason: 'expired' });
     return;
   }
-  if (await suppressions.isSuppressed({ subject, channel, category, recipient: envelope.to })) {
-    await store.change(id, { event: 'suppressed' });
+  const reason = await suppressions.reasonFor({ subject, channel, category, recipient: envelope.to });
+  if (reason !== undefined) {
+    await store.change(id, { event: 'suppressed', reason });
     return;
   }
   const waitMs = (ms: number) => store.putOff(id, { state: 'queued', dueInMs: Math.max(SHORTEST_WAIT_MS, ms) });
@@ -114,7 +116,7 @@ async function attempt(deps: DeliveryDeps, { due: taken, way }: Attempting, sign
   const message = await prepared(deps, { due, way, number: begun.number }, () => outgoing(deps, due, begun));
   if (message === undefined) {
     way.abandon();
-    const end = { number: begun.number, event: 'failed', reason: 'no content' } as const;
+    const end = { number: begun.number, event: 'failed', reason: 'content-dropped' } as const;
     await persist(() => store.finish(due, end, { event: 'given-up', reason: end.reason }));
     return;
   }
@@ -132,7 +134,7 @@ async function prepared<T>(
     return await prepare();
   } catch (error) {
     way.abandon();
-    const end = { number, event: 'failed', reason: 'not prepared' } as const;
+    const end = { number, event: 'failed', reason: 'not-prepared' } as const;
     await persist(() => store.finish(due, end, { event: 'postponed', dueInMs: UNPREPARED_PAUSE_MS }));
     throw error;
   }
@@ -183,11 +185,9 @@ async function wanted(deps: DeliveryDeps, due: DueMessage, content: MessageConte
   const { subject, channel, category } = due;
   const keep = async (mailboxes: typeof content.cc) => {
     const each = await Promise.all(
-      mailboxes.map(({ address: recipient }) =>
-        deps.suppressions.isSuppressed({ subject, channel, category, recipient }),
-      ),
+      mailboxes.map(({ address: recipient }) => deps.suppressions.reasonFor({ subject, channel, category, recipient })),
     );
-    return mailboxes.filter((_, index) => each[index] === false);
+    return mailboxes.filter((_, index) => each[index] === undefined);
   };
   return { ...content, cc: await keep(content.cc), bcc: await keep(content.bcc) };
 }
@@ -196,7 +196,8 @@ interface Concluding extends Attempting {
   readonly number: number;
 }
 
-async function conclude(deps: DeliveryDeps, { due, way, number }: Concluding, outcome: SendOutcome): Promise<void> {
+async function conclude(deps: DeliveryDeps, { due, way, number }: Concluding, said: SendOutcome): Promise<void> {
+  const outcome = withReason(said);
   const { store, persist, policy, random, clock } = deps;
   const tried = new Set([...due.tried, way.name]);
   const step = stepAfter({

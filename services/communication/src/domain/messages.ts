@@ -1,4 +1,5 @@
 import { type Mailbox, type OutgoingMessage, type OutgoingPush, type Suppression } from './ports.ts';
+import type { SuppressedBy } from './reasons.ts';
 import type { AttemptState, MessageState } from './states.ts';
 
 export const channels = ['email', 'sms', 'push'] as const;
@@ -52,6 +53,8 @@ export interface NewMessage {
   /** Whose it is. */
   readonly subject: string;
   readonly state: MessageState;
+  /** Why it is in its state, as `shownReason` reads it. */
+  readonly reason: string | undefined;
   readonly category: Category;
   readonly template: TemplateUsed | undefined;
   readonly tags: readonly string[];
@@ -74,9 +77,9 @@ export interface Message extends Omit<NewMessage, 'content' | 'expiresAt'> {
   readonly channel: Channel;
   /** Undefined: none was called yet. */
   readonly provider: string | undefined;
-  /** Why it is in its state: a code. */
-  readonly reason: string | undefined;
   readonly sentAt: Date | undefined;
+  /** When something is done of it next; undefined: never. */
+  readonly dueAt: Date | undefined;
 }
 
 /** One call of a provider. */
@@ -122,7 +125,8 @@ interface OptIn {
 
 /** Who does not want messages. */
 export interface Suppressions {
-  isSuppressed(query: SuppressionQuery): Promise<boolean>;
+  /** Undefined: they get it. */
+  reasonFor(query: SuppressionQuery): Promise<SuppressedBy | undefined>;
   /** Undoes what the recipient said before, and no other reason. */
   optIn(optIn: OptIn): Promise<void>;
   suppress(request: SuppressionRequest): Promise<void>;

@@ -2,6 +2,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { backoffMs } from '@rollcall/platform/retry.ts';
 import type { Channel, Suppressions } from './messages.ts';
 import type { ProviderReport } from './ports.ts';
+import { reasonOfReport } from './reasons.ts';
 import { foldedRecipient } from './recipients.ts';
 import type { Receipt } from './states.ts';
 
@@ -61,7 +62,7 @@ export async function applyReport(
   { id, provider, report, tries, receivedAt }: DueReport,
 ): Promise<void> {
   const { store, messages, suppressions, clock } = deps;
-  const { messageId, providerId, receipt, reason, recipient } = report;
+  const { messageId, providerId, receipt, recipient } = report;
   if (messageId === undefined && providerId === undefined)
     return applyToRecipient(deps, { id, provider, report, receivedAt });
   const ids = {
@@ -85,7 +86,7 @@ export async function applyReport(
     });
   }
   // What becomes of a copy says nothing of the message itself.
-  if (receipt !== undefined && !isOfCopy) await messages.receive(message, receipt, reason);
+  if (receipt !== undefined && !isOfCopy) await messages.receive(message, receipt, reasonOfReport(receipt, report));
   await store.end(id, message.id);
 }
 

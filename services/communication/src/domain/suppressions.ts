@@ -60,8 +60,8 @@ interface SuppressionsOfOne {
 
 /** Suppressions, as they are stored. */
 export interface SuppressionStore {
-  /** Whether one holds for messages of a category. */
-  has(addressee: Addressee, category: 'transactional' | 'marketing'): Promise<boolean>;
+  /** That of the oldest one that holds for messages of a category. */
+  reasonFor(addressee: Addressee, category: 'transactional' | 'marketing'): Promise<SuppressionReason | undefined>;
   /** One that is there for the same reason keeps its age and its message. */
   add(entry: SuppressionEntry): Promise<{ readonly suppression: StoredSuppression; readonly isNew: boolean }>;
   /** @returns whether there was one. */

@@ -24,9 +24,10 @@ export interface UnreachableDeps {
 /** Whom messages do not reach, or must not: people by their addresses, devices by their tokens. */
 export function createUnreachable({ suppressions, devices, clock }: UnreachableDeps): Suppressions {
   return {
-    async isSuppressed({ subject, channel, recipient, category }) {
-      if (channel !== 'push') return suppressions.has({ subject, channel, recipient }, category);
-      return (await devices.find(subject, possibleTargets(recipient)))?.isGone ?? false;
+    async reasonFor({ subject, channel, recipient, category }) {
+      if (channel !== 'push') return suppressions.reasonFor({ subject, channel, recipient }, category);
+      const device = await devices.find(subject, possibleTargets(recipient));
+      return device?.isGone === true ? 'device-gone' : undefined;
     },
     async optIn({ subject, channel, recipient, saidAt }) {
       if (channel === 'push') return;

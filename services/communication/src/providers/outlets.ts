@@ -12,6 +12,7 @@ import type {
   ProviderReport,
   SendOutcome,
 } from '../domain/ports.ts';
+import { type ShownReason, shownReason, withReason } from '../domain/reasons.ts';
 import { pushPlatforms } from '../domain/recipients.ts';
 import { type AnyProvider, createProvider, type ProviderDeps } from './create-provider.ts';
 import type { ProviderSettings } from './provider-settings.ts';
@@ -30,6 +31,12 @@ export interface OutletHealth {
   readonly weight: number;
   /** `paused`: it asked for it. `failing`: it is tried now and then. */
   readonly status: 'available' | 'paused' | 'failing';
+  /** The last call that says that it fails. */
+  readonly lastError: (ShownReason & { readonly at: string }) | null;
+  /** Since when none has said that it works. */
+  readonly failingSince: string | null;
+  /** While it is left alone. */
+  readonly nextTryAt: string | null;
 }
 
 /** A provider with what keeps it from being called too often. */
@@ -139,7 +146,7 @@ function createOutlet(settings: ProviderSettings, channel: Channel, deps: Provid
     lookUp: (message, signal) => lookUpBy(provider, message, signal),
     readNotification: async (notification) => provider.readNotification?.(notification),
     onReports: (keep) => provider.onReports?.(keep),
-    health: () => ({ name, kind, channel, priority, weight, status: gate.status() }),
+    health: () => ({ name, kind, channel, priority, weight, ...gate.health() }),
     close: () => provider.close(),
   };
 }
@@ -192,9 +199,15 @@ function createTurns(clock: Clock, everyMs: number) {
 /** The breaker of a provider, its rate, and the pauses that it asked for. */
 function createGate(clock: Clock, breaker: Breaker, ratePerSecond: number | undefined) {
   let pausedUntilMs = Number.NEGATIVE_INFINITY;
+  let lastError: OutletHealth['lastError'] = null;
+  let failingSince: OutletHealth['failingSince'] = null;
   const turns = createTurns(clock, ratePerSecond === undefined ? 0 : 1000 / ratePerSecond);
   const pausedForMs = () => Math.max(0, pausedUntilMs - clock.monotonicMs());
   const sparedForMs = () => Math.max(breaker.retryAfterMs(), pausedForMs());
+  const statusNow = (): OutletHealth['status'] => {
+    if (breaker.state() !== 'closed') return 'failing';
+    return pausedForMs() > 0 ? 'paused' : 'available';
+  };
 
   return {
     availableInMs: () => Math.max(sparedForMs(), turns.inMs()),
@@ -214,13 +227,19 @@ function createGate(clock: Clock, breaker: Breaker, ratePerSecond: number | unde
         pausedUntilMs = clock.monotonicMs() + outcome.retryAfterMs;
       }
       const said = signalOf(outcome);
+      const told = withReason(outcome);
+      const at = clock.now().toISOString();
+      if ('reason' in told && said !== 'good') lastError = { ...shownReason(told.reason), at };
+      if (said === 'good') failingSince = null;
+      else if (said === 'bad') failingSince ??= at;
       if (said === 'good') breaker.succeeded();
       else if (said === 'bad') breaker.failed();
       else breaker.abandoned();
     },
-    status(): OutletHealth['status'] {
-      if (breaker.state() !== 'closed') return 'failing';
-      return pausedForMs() > 0 ? 'paused' : 'available';
+    health() {
+      const sparedMs = sparedForMs();
+      const nextTryAt = sparedMs > 0 ? new Date(clock.now().getTime() + sparedMs).toISOString() : null;
+      return { status: statusNow(), lastError, failingSince, nextTryAt };
     },
   };
 }

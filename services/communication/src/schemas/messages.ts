@@ -3,12 +3,16 @@ import { strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import type { MessageHistoryEntry } from '../domain/message-store.ts';
 import { type Attempt, categories, channels, type Message } from '../domain/messages.ts';
+import { reasons, shownReason } from '../domain/reasons.ts';
 import { attemptStates, messageStates } from '../domain/states.ts';
 import { TAG, TEMPLATE_NAME } from './sending.ts';
 
 const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
   Type.Union([schema, Type.Null()]);
 const Timestamp = Type.String({ description: 'Date-time of RFC 3339' });
+
+const Reason = nullable(Type.Enum(reasons, { description: 'Why it is in its state' }));
+const Detail = nullable(Type.String({ description: 'Code of the provider, for its support' }));
 
 const members = {
   id: Type.String(),
@@ -22,8 +26,10 @@ const members = {
   encoding: Type.Optional(Type.String({ description: 'Of an SMS: GSM-7 or UCS-2' })),
   tags: Type.Array(Type.String()),
   metadata: Type.Record(Type.String(), Type.String()),
-  reason: nullable(Type.String({ description: 'Why it is in its state: a code' })),
+  reason: Reason,
+  detail: Detail,
   sendAt: nullable(Timestamp),
+  nextAttemptAt: nullable(Type.String({ description: 'Of a message that is scheduled or queued' })),
   createdAt: Timestamp,
   sentAt: nullable(Timestamp),
 };
@@ -39,7 +45,8 @@ export const MessageDetails = Type.Object({
       number: Type.Integer(),
       provider: Type.String(),
       status: Type.Enum(attemptStates),
-      reason: nullable(Type.String()),
+      reason: Reason,
+      detail: Detail,
       startedAt: Timestamp,
       endedAt: nullable(Timestamp),
     }),
@@ -77,12 +84,17 @@ export const ProvidersResponse = Type.Object({
       channel: Type.Enum(channels),
       priority: Type.Integer({ description: 'Lower ones are tried first' }),
       weight: Type.Number(),
+      lastError: nullable(Type.Object({ reason: Reason, detail: Detail, at: Timestamp })),
+      failingSince: nullable(Type.String({ description: 'Since when no call has been answered well' })),
+      nextTryAt: nullable(Type.String({ description: 'While it is left alone' })),
       status: Type.Enum(['available', 'paused', 'failing'], {
         description: 'As the replica that answers sees it. `paused`: it asked to wait. `failing`: tried now and then',
       }),
     }),
   ),
 });
+
+const WAITING: ReadonlySet<Message['state']> = new Set(['scheduled', 'queued']);
 
 /** By REST and GraphQL alike. */
 export function messageRecord(message: Message): Static<typeof MessageRecord> {
@@ -100,8 +112,9 @@ export function messageRecord(message: Message): Static<typeof MessageRecord> {
     ...(encoding !== undefined && { encoding }),
     tags: [...tags],
     metadata,
-    reason: message.reason ?? null,
+    ...shownReason(message.reason),
     sendAt: message.sendAt?.toISOString() ?? null,
+    nextAttemptAt: (WAITING.has(status) && message.dueAt?.toISOString()) || null,
     createdAt: message.createdAt.toISOString(),
     sentAt: message.sentAt?.toISOString() ?? null,
   };
@@ -119,7 +132,7 @@ export function messageDetails(
       number,
       provider,
       status,
-      reason: reason ?? null,
+      ...shownReason(reason),
       startedAt: startedAt.toISOString(),
       endedAt: endedAt?.toISOString() ?? null,
     })),

@@ -2,6 +2,7 @@ import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { MessageChange } from '../domain/message-store.ts';
 import type { Message } from '../domain/messages.ts';
+import { shownReason } from '../domain/reasons.ts';
 import { type MessageEvent, messageMoves } from '../domain/states.ts';
 import { MESSAGE_COLUMNS, type MessageRow, templateOf } from './message-rows.ts';
 
@@ -73,7 +74,7 @@ export function stateEvent(message: Stated) {
       category,
       template: template === undefined ? null : { name: template.name, version: template.version },
       tags,
-      reason,
+      reason: shownReason(reason).reason,
       createdAt: message.createdAt.toISOString(),
       sentAt: message.sentAt?.toISOString() ?? null,
     },

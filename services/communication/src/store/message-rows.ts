@@ -4,7 +4,7 @@ import type { MessageState } from '../domain/states.ts';
 
 /** Of a {@link MessageRow}. */
 export const MESSAGE_COLUMNS = `id, subject, channel, state, category, template, template_version, locale, tags, envelope, provider,
-  reason, send_at, sent_at, created_at`;
+  reason, send_at, sent_at, created_at, due_at`;
 
 export interface MessageRow {
   readonly id: string;
@@ -22,6 +22,7 @@ export interface MessageRow {
   readonly send_at: Date | null;
   readonly sent_at: Date | null;
   readonly created_at: Date;
+  readonly due_at: Date | null;
 }
 
 /** What rows hold sealed, and messages in clear. */
@@ -61,6 +62,7 @@ export function createMessageRows(vault: Vault): MessageRows {
       sendAt: row.send_at ?? undefined,
       createdAt: row.created_at,
       sentAt: row.sent_at ?? undefined,
+      dueAt: row.due_at ?? undefined,
     }),
   };
 }

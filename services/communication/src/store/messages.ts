@@ -21,7 +21,7 @@ export interface MessageTableDeps {
 /** Messages by their tags, in the order of `message_tags`. Where a tag alone is counted, no message is read. */
 const TAGGED = `(
   SELECT tag, message_tags.subject, message_tags.created_at, id, channel, state, category, template, template_version,
-    locale, tags, recipient, envelope, provider, reason, send_at, sent_at
+    locale, tags, recipient, envelope, provider, reason, send_at, sent_at, due_at
   FROM message_tags LEFT JOIN messages USING (id)) AS messages`;
 
 const WHOSE = 'id = $1 AND ($3 OR subject = $2)';
@@ -99,16 +99,17 @@ async function wasRestartedBy(client: PoolClient, id: string, callId: string): P
 function insertsMessage({ pool, vault, recipients, recordEvents }: MessageTableDeps): MessageStore['insert'] {
   const rows = createMessageRows(vault);
   return async ({ content, expiresAt, ...message }) => {
-    const { id, subject, state, category, template, tags, envelope, sendAt, createdAt } = message;
+    const { id, subject, state, category, template, tags, envelope, sendAt, createdAt, reason } = message;
     const { channel } = content;
-    const unsent = { ...message, channel, provider: null, reason: null, sentAt: null };
+    const unsent = { ...message, channel, provider: null, reason: reason ?? null, sentAt: null };
     const [eventId, , eventType, , eventData] = recordEvents.valuesOf(stateEvent(unsent));
     const { rowCount } = await pool().query(
       `WITH message AS (
          INSERT INTO messages (id, subject, channel, state, category, template, template_version, locale, tags,
-           recipient, envelope, content, send_at, due_at, expires_at, created_at)
+           recipient, envelope, content, send_at, due_at, expires_at, created_at,
+           reason)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-           CASE WHEN $4 = 'suppressed' THEN NULL ELSE coalesce($13, now()) END, $14, $15)
+           CASE WHEN $4 = 'suppressed' THEN NULL ELSE coalesce($13, now()) END, $14, $15, $19)
          ON CONFLICT (id) DO NOTHING RETURNING id, subject, tags, created_at),
        tagged AS (
          INSERT INTO message_tags (subject, tag, created_at, id)
@@ -134,10 +135,12 @@ function insertsMessage({ pool, vault, recipients, recordEvents }: MessageTableD
         eventId,
         eventType,
         eventData,
+        reason,
       ],
     );
     if (rowCount === 0) return undefined;
-    return { ...message, channel, provider: undefined, reason: undefined, sentAt: undefined };
+    const dueAt = state === 'suppressed' ? undefined : (sendAt ?? createdAt);
+    return { ...message, channel, provider: undefined, sentAt: undefined, dueAt };
   };
 }
 

@@ -48,10 +48,11 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
   }
 
   return {
-    async has({ subject, channel, recipient }, category) {
-      const { rows } = await pool().query(
-        `SELECT FROM suppressions
-         WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3) AND scope = ANY($4) LIMIT 1`,
+    async reasonFor({ subject, channel, recipient }, category) {
+      const { rows } = await pool().query<Pick<Row, 'reason'>>(
+        `SELECT reason FROM suppressions
+         WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3) AND scope = ANY($4)
+         ORDER BY created_at, id LIMIT 1`,
         [
           subject,
           channel,
@@ -59,7 +60,7 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
           category === 'marketing' ? ['all', 'marketing'] : ['all'],
         ],
       );
-      return rows.length > 0;
+      return rows[0]?.reason;
     },
     add: (entry) =>
       inTransaction(pool(), async (client) => {

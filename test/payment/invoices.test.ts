@@ -60,6 +60,10 @@ describe('an invoice', () => {
     const today = Temporal.Now.plainDateISO('Pacific/Kiritimati');
     expect(open.body).toMatchObject({ issuedOn: today.toString(), dueOn: today.add({ days: 30 }).toString() });
     expect((await shop.post(`${path}/finalize`)).body).toEqual(open.body);
+    expect(draft.body).toMatchObject({ pageUrl: null });
+    const page = new URL(String(open.body?.['pageUrl'])).pathname;
+    const shown = await fetch(`${billing.service.url}${page}`);
+    expect([shown.status, await shown.text()]).toEqual([200, expect.stringContaining(String(open.body?.['number']))]);
     await shop.patch(`/customers/${customerId}`, { name: 'Another' });
     const [one, two] = [await pdfOf(path), await pdfOf(path)];
     await shop.patch(`/customers/${customerId}`, { name: 'Ann' });

@@ -86,18 +86,16 @@ export async function prepareBilling(ground: ServiceGround<PaymentConfig>): Prom
       };
       const scheduler = createScheduler(ground, subscribing);
       const links = createInvoiceLinks(index('invoice link'), config.publicUrl);
+      const invoiceUrl = (id: string) => links.urlOf(id);
       return {
         routes: [
           customerRoutes({ customers, methods: subscribing.methods, idempotency }),
           planRoutes({ plans, idempotency }),
-          ...invoiceRoutes({ ...subscribing, invoices, idempotency }),
+          ...invoiceRoutes({ ...subscribing, invoices, invoiceUrl, idempotency }),
           ...subscriptionRoutes({ ...subscribing, idempotency }),
         ],
         pages: [invoicePages({ ...subscribing, links })],
-        actors: [
-          scheduler,
-          ...(await mailActors(ground, { pool, customers, invoices, invoiceUrl: (id) => links.urlOf(id), clock, log })),
-        ],
+        actors: [scheduler, ...(await mailActors(ground, { pool, customers, invoices, invoiceUrl, clock, log }))],
       };
     },
   };

@@ -131,6 +131,7 @@ export const InvoiceAnswer = Type.Object({
   issuedOn: nullable(PlainDate),
   dueOn: nullable(PlainDate),
   paymentId: nullable(Id),
+  pageUrl: nullable(Type.String({ description: 'Where the customer sees and pays it, once it is issued' })),
   amountOverpaid: Type.Integer({ description: 'Of `surplusPayments`; refund it' }),
   surplusPayments: Type.Array(Type.Object({ paymentId: Id, amount: Type.Integer() }), {
     description: 'Money that came beside what was owed, such as late, and has not gone back',
@@ -171,12 +172,14 @@ export function creditItemsOf(items: Static<typeof CreditNoteBody>['items']): re
   }));
 }
 
-export function invoiceAnswer(invoice: Invoice): Static<typeof InvoiceAnswer> {
+/** @param urlOf the page of an invoice, by its id. */
+export function invoiceAnswer(invoice: Invoice, urlOf: (id: string) => string): Static<typeof InvoiceAnswer> {
   const { issued, subscription, lines } = invoice;
   const { net, tax, gross, byRate } = totalsOf(lines);
   return {
     id: invoice.id,
     number: issued?.number ?? null,
+    pageUrl: issued === undefined ? null : urlOf(invoice.id),
     status: invoice.state,
     customerId: invoice.customerId,
     subscriptionId: subscription?.id ?? null,

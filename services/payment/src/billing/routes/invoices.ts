@@ -31,6 +31,8 @@ const DAYS_UNTIL_DUE = 7;
 
 export interface InvoiceRoutesDeps extends InvoicingDeps, PayingDeps {
   readonly invoices: InvoicingDeps['invoices'];
+  /** The page of an invoice, by its id. */
+  readonly invoiceUrl: (id: string) => string;
   readonly idempotency: Idempotency;
 }
 
@@ -46,7 +48,7 @@ export function invoiceRoutes(deps: InvoiceRoutesDeps): readonly Routes[] {
   ];
 }
 
-function readingRoutes({ invoices }: InvoiceRoutesDeps): Routes {
+function readingRoutes({ invoices, invoiceUrl }: InvoiceRoutesDeps): Routes {
   const query = Type.Object(
     {
       ...listQuery,
@@ -76,13 +78,13 @@ function readingRoutes({ invoices }: InvoiceRoutesDeps): Routes {
           return { invoices: [], total: 0, limit, offset, nextCursor: null };
         const query = { owner: ownerOf(request), customerId, subscriptionId, state, page };
         const { rows, total, nextCursor } = await invoices.list(query);
-        return { invoices: rows.map(invoiceAnswer), total, limit, offset, nextCursor };
+        return { invoices: rows.map((row) => invoiceAnswer(row, invoiceUrl)), total, limit, offset, nextCursor };
       },
     );
     app.get(
       '/invoices/:id',
       { schema: { tags, summary: 'One invoice', params: IdParams, response: { 200: InvoiceAnswer } } },
-      async (request) => invoiceAnswer(found(await invoices.find(idOf(request), ownerOf(request)))),
+      async (request) => invoiceAnswer(found(await invoices.find(idOf(request), ownerOf(request))), invoiceUrl),
     );
   };
 }
@@ -176,7 +178,7 @@ function creatingRoute(deps: InvoiceRoutesDeps): Routes {
               daysUntilDue: daysUntilDue ?? DAYS_UNTIL_DUE,
               isFinal: finalize === true,
             });
-            return { status: 201, location: `invoices/${id}`, body: invoiceAnswer(invoice) };
+            return { status: 201, location: `invoices/${id}`, body: invoiceAnswer(invoice, deps.invoiceUrl) };
           },
         }),
     );
@@ -204,7 +206,7 @@ function changingRoutes(deps: InvoiceRoutesDeps): Routes {
           operation: 'finalizeInvoice',
           effect: async () => {
             const invoice = found(await invoices.find(idOf(request), ownerOf(request)));
-            return { status: 200, body: invoiceAnswer(await issueInvoice(deps, invoice)) };
+            return { status: 200, body: invoiceAnswer(await issueInvoice(deps, invoice), deps.invoiceUrl) };
           },
         }),
     );
@@ -225,7 +227,7 @@ function changingRoutes(deps: InvoiceRoutesDeps): Routes {
           operation: 'voidInvoice',
           effect: async () => ({
             status: 200,
-            body: invoiceAnswer(await cancelInvoice(deps, idOf(request), ownerOf(request))),
+            body: invoiceAnswer(await cancelInvoice(deps, idOf(request), ownerOf(request)), deps.invoiceUrl),
           }),
         }),
     );
@@ -297,7 +299,8 @@ function payingRoute(deps: InvoiceRoutesDeps): Routes {
             const { methodId, provider, returnUrl } = request.body ?? {};
             const wanted = { id, owner: ownerOf(request), invoiceId: idOf(request), methodId, provider, returnUrl };
             const { invoice, paymentUrl } = await payInvoice(deps, wanted);
-            return { status: 200, body: { ...invoiceAnswer(invoice), paymentUrl: paymentUrl ?? null } };
+            const body = { ...invoiceAnswer(invoice, deps.invoiceUrl), paymentUrl: paymentUrl ?? null };
+            return { status: 200, body };
           },
         }),
     );

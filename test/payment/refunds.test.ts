@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { openEventStream } from '../support/event-stream.ts';
 import { type Caller, codeOf, connectTo } from './billing-service.ts';
 import {
   choose,
@@ -52,6 +53,22 @@ describe('refunds', () => {
       expect(refused[0]?.body).toMatchObject({ error: { details: { left: 4000 } } });
     }
     expect([...(await refundsAtStripe(payment)).values()]).toEqual(Array.from({ length: 10 }, () => [6000]));
+  });
+
+  test('need no reason, and are told with their own id and amount', async () => {
+    const made = await madePayment(shop, { provider: 'stripe', amount: 10_000 });
+    await choose(made, 'pay');
+    await untilPayment(shop, made.id, 'succeeded');
+    const { body } = await shop.post(`/payments/${made.id}/refunds`, { amount: 4000 });
+    expect(body).toMatchObject({ status: 'succeeded', reason: 'Refund', amount: 4000 });
+    const token = await payment.billing.tokenOf('shop', 'payments:read');
+    await using stream = await openEventStream(`${payment.service.url}/api/v1/events`, '0', token);
+    const told: unknown[] = [];
+    while (!JSON.stringify(told).includes(made.id)) {
+      told.push((await stream.until('refund.succeeded')).at(-1)?.data['data']);
+    }
+    const data = { id: body?.['id'], paymentId: made.id, amount: 4000, currency: 'ZAR', status: 'succeeded' };
+    expect(told.at(-1)).toEqual(data);
   });
 
   test.each([0, -1, 0.5, '100', 2 ** 53])('of %j are refused by their form', async (amount) => {

@@ -13,13 +13,18 @@ import { Amount, actorOf } from './schemas.ts';
 
 const tags = ['payments'];
 
+/** PayFast wants one. */
+const DEFAULT_REASON = 'Refund';
+
 const NewRefund = Type.Object(
   {
     amount: Type.Optional(Amount),
-    reason: Type.Refine(
-      line(255, 'For people at the provider; 3 to 255 characters'),
-      (text) => text.trim().length >= 3,
-      () => 'must have at least 3 characters',
+    reason: Type.Optional(
+      Type.Refine(
+        line(255, 'For people at the provider; 3 to 255 characters'),
+        (text) => text.trim().length >= 3,
+        () => 'must have at least 3 characters',
+      ),
     ),
   },
   strict,
@@ -90,7 +95,7 @@ function givingRoutes({ refunding, idempotency }: RefundRoutesDeps): Routes {
         once(request, reply, {
           operation: 'createRefund',
           effect: async (id) => {
-            const { amount, reason } = request.body;
+            const { amount, reason = DEFAULT_REASON } = request.body;
             const owner = ownerOf(request, 'payments');
             const refund = await refunding.refund({
               id,

@@ -11,7 +11,7 @@ let shop: Caller;
 let database: Client;
 
 beforeAll(async () => {
-  payment = stack.use(await startPayment({ ROLLCALL_PROVIDER_TIMEOUT_SECONDS: '0.5' }));
+  payment = stack.use(await startPayment({ ROLLCALL_PROVIDER_TIMEOUT_SECONDS: '2' }));
   shop = await payment.callerOf('shop');
   database = stack.use(await connectTo(payment.databaseUrl));
 });

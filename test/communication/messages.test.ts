@@ -149,6 +149,17 @@ test('an address that is named twice, in whatever capitals, gets one copy', asyn
   });
 });
 
+test('who wants no copy gets none, and the message says who that is and why', async () => {
+  await ana('PUT', '/suppressions/no-more@example.com');
+  const copies = { cc: ['no-more@example.com', 'thabo@example.com'], bcc: ['books@example.com'] };
+  const body = { ...mail, subject: 'Left out', ...copies };
+  const accepted = await ana('POST', '/emails', { body, headers: waiting });
+  const leftOut = [{ address: 'no-more@example.com', reason: 'manual' }];
+  expect(accepted.body).toMatchObject({ status: 'sent', ...copies, leftOut });
+  const [sent] = (await mailpit.messages()).filter(({ Subject }) => Subject === 'Left out');
+  expect(sent).toMatchObject({ Cc: [{ Address: 'thabo@example.com' }], Bcc: [{ Address: 'books@example.com' }] });
+});
+
 test('a marketing mail has no copies, as its link to unsubscribe is of one recipient', async () => {
   const body = { ...mail, category: 'marketing', cc: ['a@example.com'], bcc: ['b@example.com'] };
   const answer = await ana('POST', '/emails', { body });

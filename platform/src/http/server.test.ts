@@ -79,6 +79,11 @@ test.each([
   expect((await post(payload)).json()).toEqual({ error: 'Invalid request', message: expect.stringContaining(message) });
 });
 
+test('the type of a body that is not taken is named', async () => {
+  const answer = await post('name=a', 'application/x-www-form-urlencoded');
+  expect(answer.json()).toMatchObject({ message: expect.stringContaining('is application/x-www-form-urlencoded;') });
+});
+
 test.each([
   ['no JSON', 400, () => post('{"name": ')],
   ['nothing at all', 400, () => post('')],

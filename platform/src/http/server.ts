@@ -295,6 +295,13 @@ function internalError(): HttpError {
   return serverError('INTERNAL', { message: 'The request failed for a reason of ours' });
 }
 
+const LONGEST_TYPE = 64;
+
+function unsupportedType({ 'content-type': type = 'none' }: IncomingHttpHeaders): HttpError {
+  const message = `The Content-Type is ${type.slice(0, LONGEST_TYPE)}; send application/json, or where tokens are issued a form`;
+  return serverError('UNSUPPORTED_TYPE', { message });
+}
+
 /**
  * Errors that Fastify raises before a route runs: malformed JSON, a body too large, a schema that
  * does not match.
@@ -305,6 +312,7 @@ function fromFastify(error: unknown, request: FastifyRequest): HttpError | undef
   if (validation !== undefined)
     return new HttpError(400, 'Invalid request', { message, details: { fields: fieldFaults(request) } });
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return undefined;
+  if (statusCode === 415) return unsupportedType(request.headers);
   const isKnown = ([, { status }]: [string, { readonly status: number }]) => status === statusCode && status !== 400;
   const [code, known] = Object.entries(serverErrors).find(isKnown) ?? [];
   return new HttpError(statusCode, known?.error ?? 'Invalid request', { message, code });

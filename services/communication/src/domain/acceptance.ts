@@ -129,8 +129,8 @@ export async function acceptEmail(
     request.category === 'marketing' ? deps.unsubscribeUrl({ ...sending, category: request.category }, to) : undefined;
   const { used, ...texts } = await textsOf(deps, { ...sending, unsubscribeUrl: url }, request);
   const once = newRecipients(to);
-  const content: MessageContent = {
-    channel: 'email',
+  const content = {
+    channel: 'email' as const,
     from: request.from === ways.from?.address && ways.from !== undefined ? ways.from : from,
     to: { address: to },
     cc: cc.map((text, index) => ({ address: address(`cc/${index}`, text) })).filter(once),
@@ -139,7 +139,12 @@ export async function acceptEmail(
     ...(url === undefined ? texts : withUnsubscribeLink(texts, url)),
     attachments: attachments.map(({ content: base64, ...attachment }) => ({ ...attachment, base64 })),
   };
-  return accept(deps, sending, { request, content, used, envelope: { to, from: from.address } });
+  const envelope = { to, from: from.address, cc: addressesOf(content.cc), bcc: addressesOf(content.bcc) };
+  return accept(deps, sending, { request, content, used, envelope });
+}
+
+function addressesOf(mailboxes: readonly Mailbox[]): readonly string[] {
+  return mailboxes.map(({ address }) => address);
 }
 
 /** Its link to unsubscribe is of one recipient: who has a copy would unsubscribe another. */

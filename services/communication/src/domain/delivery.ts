@@ -11,7 +11,7 @@ import {
 } from './dispatch.ts';
 import type { AttemptEnd, BegunAttempt, DueMessage, MessageChange, SendingStore } from './message-store.ts';
 import { type Channel, type Envelope, type MessageContent, outgoingOf, type Suppressions } from './messages.ts';
-import type { OutgoingMessage, SendOutcome } from './ports.ts';
+import type { Mailbox, OutgoingMessage, SendOutcome } from './ports.ts';
 import { withReason } from './reasons.ts';
 
 /** A provider, as sending needs it. */
@@ -183,13 +183,17 @@ async function outgoing(
 async function wanted(deps: DeliveryDeps, due: DueMessage, content: MessageContent): Promise<MessageContent> {
   if (content.channel !== 'email' || content.cc.length + content.bcc.length === 0) return content;
   const { subject, channel, category } = due;
-  const keep = async (mailboxes: typeof content.cc) => {
-    const each = await Promise.all(
-      mailboxes.map(({ address: recipient }) => deps.suppressions.reasonFor({ subject, channel, category, recipient })),
-    );
-    return mailboxes.filter((_, index) => each[index] === undefined);
-  };
-  return { ...content, cc: await keep(content.cc), bcc: await keep(content.bcc) };
+  const copies = await Promise.all(
+    [...content.cc, ...content.bcc].map(async ({ address }) => ({
+      address,
+      reason: await deps.suppressions.reasonFor({ subject, channel, category, recipient: address }),
+    })),
+  );
+  const leftOut = copies.flatMap(({ address, reason }) => (reason === undefined ? [] : [{ address, reason }]));
+  if (leftOut.length === 0) return content;
+  await deps.store.leaveOut(due, leftOut);
+  const isWanted = ({ address }: Mailbox) => leftOut.every((each) => each.address !== address);
+  return { ...content, cc: content.cc.filter(isWanted), bcc: content.bcc.filter(isWanted) };
 }
 
 interface Concluding extends Attempting {

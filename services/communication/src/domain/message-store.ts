@@ -1,5 +1,15 @@
 import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
-import type { Attempt, Category, Channel, Envelope, Message, MessageContent, NewMessage, Whose } from './messages.ts';
+import type {
+  Attempt,
+  Category,
+  Channel,
+  Envelope,
+  LeftOut,
+  Message,
+  MessageContent,
+  NewMessage,
+  Whose,
+} from './messages.ts';
 import type { AttemptEvent, MessageEvent, MessageState } from './states.ts';
 
 /** Which messages a list has. */
@@ -103,6 +113,8 @@ export interface SendingStore {
   change(id: string, change: MessageChange): Promise<boolean>;
   /** Ends a call, and changes the message where that call still is its last one, or was accepted. */
   finish(due: DueMessage, end: AttemptEnd, change: MessageChange): Promise<boolean>;
+  /** Writes down who gets no copy. */
+  leaveOut(message: Pick<DueMessage, 'id' | 'envelope'>, leftOut: readonly LeftOut[]): Promise<void>;
   /** Changes when it is due, and what is counted of its waiting. */
   putOff(id: string, wait: Waiting): Promise<void>;
 }

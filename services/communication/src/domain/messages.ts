@@ -33,11 +33,22 @@ type PushContent = Pick<OutgoingPush, 'channel' | 'target' | 'title' | 'body' | 
 /** What is sent: sealed at rest, and dropped after a while. As JSON. */
 export type MessageContent = EmailContent | SmsContent | PushContent;
 
+/** A recipient of a copy who got none. */
+export interface LeftOut {
+  readonly address: string;
+  readonly reason: SuppressedBy;
+}
+
 /** What is known of a message as long as it is kept. Sealed at rest. As JSON. */
 export interface Envelope {
   /** Mail address, number of E.164, or token of a device. */
   readonly to: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /** Of a mail: addresses that get copies. */
+  readonly cc?: readonly string[];
+  readonly bcc?: readonly string[];
+  /** Of them, those that want none. */
+  readonly leftOut?: readonly LeftOut[];
   /** What a provider has to be able to do: the sender of a mail, the service of a device. */
   readonly from?: string;
   readonly platform?: OutgoingPush['target']['platform'];

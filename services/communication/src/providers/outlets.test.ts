@@ -100,3 +100,36 @@ test.each<[SendOutcome, ReturnType<typeof signalOf>]>([
 ])('%j says of the provider: %s', (outcome, said) => {
   expect(signalOf(outcome)).toBe(said);
 });
+
+test('a provider that fails says why, since when, and when it is tried again', async () => {
+  const outlets = outletsOf({
+    email: { from: { address: 'shop@shop.example' }, providers: [{ ...smtp, name: 'post' }] },
+  });
+  expect(outlets.health()).toMatchObject([
+    { status: 'available', lastError: null, failingSince: null, nextTryAt: null },
+  ]);
+  const way = outlets.find('post');
+  const mail = {
+    channel: 'email',
+    id: '1f0e1d2c-0000-4000-8000-000000000000',
+    deduplicationId: 1,
+    from: { address: 'shop@shop.example' },
+    to: { address: 'a@b.example' },
+    cc: [],
+    bcc: [],
+    subject: 'x',
+    text: 'x',
+    attachments: [],
+  } as const;
+  const since = new Date(nowMs).toISOString();
+  for (let call = 0; call < 5; call += 1) await way?.send(mail, AbortSignal.timeout(10_000));
+  expect(outlets.health()).toMatchObject([
+    {
+      status: 'failing',
+      lastError: { reason: 'not-reached', at: since },
+      failingSince: since,
+      nextTryAt: expect.any(String),
+    },
+  ]);
+  await outlets.close();
+});

@@ -22,6 +22,8 @@ export interface NotificationRoutesDeps {
   readonly wake: () => void;
 }
 
+const NOT_PROVEN = 'The signature or the token of the report does not hold; see "Going live" in docs/communication.md';
+
 /** `POST /notifications/:provider`: what providers report, which is kept before it is answered. */
 export function notificationRoutes({ store, read, notificationsUrl, wake }: NotificationRoutesDeps): Routes {
   return (app) => {
@@ -44,7 +46,7 @@ export function notificationRoutes({ store, read, notificationsUrl, wake }: Noti
           const url = `${notificationsUrl(provider)}${search}`;
           const reading = await read(provider, { url, headers: textsOf(request), body });
           if (reading === undefined) throw commonError('NOT_FOUND');
-          if (reading === 'forged') throw commonError('UNAUTHENTICATED');
+          if (reading === 'forged') throw commonError('UNAUTHENTICATED', { message: NOT_PROVEN });
           if (reading === 'unreadable') throw invalidRequest([{ path: 'body', message: 'is no report that is known' }]);
           if ((await store.receive(provider, body, reading.reports)) > 0) wake();
           return reply.status(204).send(null);

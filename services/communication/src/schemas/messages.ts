@@ -20,6 +20,13 @@ const members = {
   status: Type.Enum(messageStates),
   provider: nullable(Type.String({ description: 'By which it was sent last' })),
   to: Type.String(),
+  cc: Type.Optional(Type.Array(Type.String(), { description: 'Of a mail' })),
+  bcc: Type.Optional(Type.Array(Type.String(), { description: 'Of a mail' })),
+  leftOut: Type.Optional(
+    Type.Array(Type.Object({ address: Type.String(), reason: Type.Enum(reasons) }), {
+      description: 'Who gets no copy, and why',
+    }),
+  ),
   category: Type.Enum(categories),
   template: nullable(Type.Object({ name: Type.String(), version: Type.Integer(), locale: Type.String() })),
   segments: Type.Optional(Type.Integer({ description: 'Of an SMS' })),
@@ -99,13 +106,16 @@ const WAITING: ReadonlySet<Message['state']> = new Set(['scheduled', 'queued']);
 /** By REST and GraphQL alike. */
 export function messageRecord(message: Message): Static<typeof MessageRecord> {
   const { id, channel, state: status, category, template, envelope, tags } = message;
-  const { to, segments, encoding, metadata } = envelope;
+  const { to, cc, bcc, leftOut, segments, encoding, metadata } = envelope;
   return {
     id,
     channel,
     status,
     provider: message.provider ?? null,
     to,
+    ...(cc !== undefined && { cc: [...cc] }),
+    ...(bcc !== undefined && { bcc: [...bcc] }),
+    ...(leftOut !== undefined && { leftOut: [...leftOut] }),
     category,
     template: template ?? null,
     ...(segments !== undefined && { segments }),

@@ -66,6 +66,10 @@ export function createSendingTable(deps: SendingTableDeps): SendingStore {
       if (change.event !== 'accepted') return false;
       return inTransaction(pool(), (client) => changeMessage(client, recordEvents, { id: due.id, ...change }));
     },
+    async leaveOut({ id, envelope }, leftOut) {
+      const sealed = messages.sealEnvelope(id, { ...envelope, leftOut });
+      await pool().query('UPDATE messages SET envelope = $2 WHERE id = $1', [id, sealed]);
+    },
     async putOff(id, { state, dueInMs, tried, pauses, lookups }) {
       await pool().query(
         `UPDATE messages SET due_at = now() + make_interval(secs => $3::double precision / 1000),

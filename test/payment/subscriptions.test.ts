@@ -145,6 +145,25 @@ describe('a subscription', () => {
     clock.set(before);
   });
 
+  test('charges no method that its customer has had deleted', async () => {
+    const { id, customerId } = await active();
+    const path = `/customers/${customerId}/payment-methods/`;
+    const { methodId } = (await shop.get(`/subscriptions/${id}`)).body ?? {};
+    expect((await (await billing.callerOf('other')).delete(`${path}${String(methodId)}`)).status).toBe(404);
+    expect((await shop.delete(`${path}${randomUUID()}`)).status).toBe(404);
+    expect(await shop.delete(`${path}${String(methodId)}`)).toMatchObject({
+      status: 200,
+      body: { paymentMethods: [] },
+    });
+    expect((await shop.delete(`${path}${String(methodId)}`)).status).toBe(404);
+    expect((await shop.get(`/subscriptions/${id}`)).body).toMatchObject({ status: 'active', methodId: null });
+    const before = clock.now().toISOString();
+    await passTo('2027-02-28T10:00:00Z');
+    expect(await statusOf(id)).toBe('past_due');
+    await shop.delete(`/subscriptions/${id}`);
+    clock.set(before);
+  });
+
   test('that is incomplete says where to pay, and ends with its checkout and its invoice', async () => {
     const [first, trial] = [await subscribe(), await subscribe({ trialDays: 7 })];
     const payments = await billing.callerOf('shop', 'payments:read');

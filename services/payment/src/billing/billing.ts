@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createDueWork, type DueWork, takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
+import { inTransaction } from '@rollcall/platform/postgres/pool.ts';
 import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
@@ -80,7 +81,11 @@ export async function prepareBilling(ground: ServiceGround<PaymentConfig>): Prom
         clock,
         invoicePayments: createInvoicePayments(deps),
         subscriptions: createSubscriptionTable({ ...deps, onDue: () => scheduler.wake() }),
-        methods: { listOf: (customerIds) => methods.listOf(pool(), customerIds) },
+        methods: {
+          listOf: (customerIds) => methods.listOf(pool(), customerIds),
+          remove: (customerId, methodId) =>
+            inTransaction(pool(), (client) => methods.remove(client, { customerId, methodId })),
+        },
         payments: createBilledPayments({ taking, payments, publicUrl: config.publicUrl }),
         log,
       };

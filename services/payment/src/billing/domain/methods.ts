@@ -15,6 +15,8 @@ export interface PaymentMethod {
 export interface MethodStore {
   /** Of customers, the newest first. */
   listOf(customerIds: readonly string[]): Promise<readonly PaymentMethod[]>;
+  /** Forgets it, for subscriptions too. @returns whether the customer had it. */
+  remove(customerId: string, methodId: string): Promise<boolean>;
 }
 
 /** The method to charge: the one that is asked for, else the newest of the provider that is usable. */

@@ -1,3 +1,4 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
 import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
@@ -45,6 +46,8 @@ const CustomerAnswer = Type.Object({
   createdAt: Timestamp,
   updatedAt: Timestamp,
 });
+
+const MethodParams = Type.Object({ ...IdParams.properties, methodId: Type.String({ description: 'UUID' }) });
 
 export interface CustomerRoutesDeps {
   readonly customers: CustomerStore;
@@ -122,6 +125,29 @@ export function customerRoutes({ customers, methods, idempotency }: CustomerRout
         const { email } = request.body;
         const change = email === undefined ? request.body : { ...request.body, email: emailOf(email) };
         return answerOf(found(await customers.update(idOf(request), ownerOf(request), change)));
+      },
+    );
+    methodRoute({ customers, methods })(app);
+  };
+}
+
+function methodRoute({ customers, methods }: Pick<CustomerRoutesDeps, 'customers' | 'methods'>): Routes {
+  return (app) => {
+    app.delete(
+      '/customers/:id/payment-methods/:methodId',
+      {
+        schema: {
+          tags,
+          summary: 'Forget a stored method; subscriptions that had it charge another of the provider',
+          params: MethodParams,
+          response: { 200: CustomerAnswer },
+        },
+      },
+      async (request) => {
+        const customer = found(await customers.find(idOf(request), ownerOf(request)));
+        const methodId = idOf({ params: { id: request.params.methodId } });
+        if (!(await methods.remove(customer.id, methodId))) throw commonError('NOT_FOUND');
+        return customerAnswer(customer, await methods.listOf([customer.id]));
       },
     );
   };

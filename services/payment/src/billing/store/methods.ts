@@ -29,6 +29,8 @@ export interface MethodRows {
   keep(client: PoolClient, kept: KeptMethod): Promise<string>;
   /** The provider says that it is gone. */
   discard(client: Pool | PoolClient, gone: Omit<KeptMethod, 'customerId'>): Promise<void>;
+  /** Forgets it, for subscriptions too. @returns whether the customer had it. */
+  remove(client: PoolClient, method: { readonly customerId: string; readonly methodId: string }): Promise<boolean>;
 }
 
 /** @param tokens finds a method by what its provider calls it. */
@@ -62,6 +64,12 @@ export function createMethodRows(vault: Vault, tokens: BlindIndex): MethodRows {
         [id, customerId, provider, vault.seal(token, methodContext(id)), tokens.of(token)],
       );
       return id;
+    },
+    async remove(client, { customerId, methodId }) {
+      const where = [methodId, customerId];
+      await client.query('UPDATE subscriptions SET method_id = NULL WHERE method_id = $1 AND customer_id = $2', where);
+      const { rowCount } = await client.query('DELETE FROM payment_methods WHERE id = $1 AND customer_id = $2', where);
+      return rowCount === 1;
     },
     async discard(client, { provider, method: { token } }) {
       await client.query('UPDATE payment_methods SET usable = false WHERE provider = $1 AND token_index = ANY($2)', [

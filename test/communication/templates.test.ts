@@ -40,6 +40,21 @@ const subjectIn = async (locale: string) =>
 
 const put = (name: string, body: unknown, headers = {}) => shop('PUT', `/templates/${name}`, { body, headers });
 
+async function versionsIn(caller: Caller, name: string): Promise<unknown> {
+  const { body = {} } = await caller('GET', `/templates/${name}/versions`);
+  return (body['versions'] as { version: number }[]).map(({ version }) => version);
+}
+
+test('versions are listed, newest first, with the built-in one, and are of their subject alone', async () => {
+  await put('welcome', definition());
+  await put('welcome', definition('Changed {{name}}'));
+  expect(await versionsIn(shop, 'welcome')).toEqual([2, 1, 0]);
+  expect(await versionsIn(busy, 'welcome')).toEqual([0]);
+  await shop('DELETE', '/templates/welcome');
+  expect(await versionsIn(shop, 'welcome')).toEqual([2, 1, 0]);
+  expect((await shop('GET', '/templates/none/versions')).status).toBe(404);
+});
+
 test('a template is published, read, listed, changed as a new version, and deleted', async () => {
   const made = await put('order', definition());
   expect(made.status).toBe(201);

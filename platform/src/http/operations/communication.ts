@@ -38,6 +38,7 @@ export const communicationOperations: readonly Operation[] = [
       'GET /messages/:id',
       'GET /templates',
       'GET /templates/:name',
+      'GET /templates/:name/versions',
       'POST /templates/:name/preview',
       'GET /suppressions',
       'GET /providers',

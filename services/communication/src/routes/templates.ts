@@ -1,3 +1,4 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { pageOf } from '@rollcall/platform/http/lists.ts';
 import { found, noContent } from '@rollcall/platform/http/resources.ts';
@@ -18,6 +19,7 @@ import {
   TemplatesQuery,
   TemplatesResponse,
   templateRecord,
+  VersionsResponse,
 } from '../schemas/templates.ts';
 import type { CountCall } from './call-limits.ts';
 import { ownerOf } from './owner.ts';
@@ -40,6 +42,7 @@ export function templateRoutes(deps: TemplateRoutesDeps): Routes {
   const { templates, countCall, exampleUrl } = deps;
   return (app) => {
     readRoutes(app, templates);
+    versionRoutes(app, templates);
     writeRoutes(app, deps);
     app.post(
       '/templates/:name/preview',
@@ -107,6 +110,26 @@ function readRoutes(app: App, templates: Templates): void {
       const template = found(await templates.find(key, version === undefined ? undefined : Number(version)));
       reply.header('etag', etagOf(template.version));
       return templateRecord(template);
+    },
+  );
+}
+
+function versionRoutes(app: App, templates: Templates): void {
+  app.get(
+    '/templates/:name/versions',
+    {
+      schema: {
+        tags,
+        summary: 'Versions that can be read by their numbers, newest first: at most 50, and the built-in one',
+        params: TemplateParams,
+        querystring: OwnerQuery,
+        response: { 200: VersionsResponse },
+      },
+    },
+    async (request) => {
+      const versions = await templates.versions({ subject: ownerOf(request, 'templates'), name: request.params.name });
+      if (versions.length === 0) throw commonError('NOT_FOUND');
+      return { versions: versions.map(({ version, createdAt }) => ({ version, createdAt: createdAt.toISOString() })) };
     },
   );
 }

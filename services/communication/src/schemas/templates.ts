@@ -85,6 +85,10 @@ export const TemplatesResponse = Type.Object({
   ...pageAnswer,
 });
 
+export const VersionsResponse = Type.Object({
+  versions: Type.Array(Type.Object({ version: summary.version, createdAt: summary.createdAt })),
+});
+
 export const PreviewResponse = Type.Object({
   name: TemplateName,
   version: Type.Integer(),

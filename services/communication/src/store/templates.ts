@@ -8,6 +8,7 @@ import type {
   TemplateKey,
   TemplateStore,
   TemplateSummary,
+  TemplateVersion,
   TemplateWrite,
 } from '../domain/templates/catalogue.ts';
 
@@ -35,6 +36,15 @@ export function createTemplateTable({ pool }: { readonly pool: () => Pool }): Te
   return {
     write: (write) => inTransaction(pool(), (client) => writeTemplate(client, write)),
     find: (key, version) => (version === undefined ? findNewest(key) : findVersion(key, version)),
+    async versions({ subject, name }) {
+      const { rows } = await pool().query<TemplateVersion>(
+        `SELECT kept.version, kept.created_at AS "createdAt"
+         FROM templates JOIN template_versions kept ON template_id = id
+         WHERE subject = $1 AND name = $2 ORDER BY kept.version DESC`,
+        [subject, name],
+      );
+      return rows;
+    },
     list: (subject, builtIn, page) => listTemplates(pool(), { subject, builtIn, page }),
     remove: (key, permit) =>
       inTransaction(pool(), async (client) => {

@@ -26,6 +26,12 @@ export interface TemplateSummary {
   readonly updatedAt: Date;
 }
 
+/** A version that can be read by its number. */
+export interface TemplateVersion {
+  readonly version: number;
+  readonly createdAt: Date;
+}
+
 /** What an author wrote, and what is rendered of it. */
 interface TemplateContent {
   readonly definition: TemplateDefinition;
@@ -51,6 +57,8 @@ export interface TemplateStore {
   write(write: TemplateWrite): Promise<StoredTemplate>;
   /** @param version also of a template that was deleted; absent: the newest of one that was not. */
   find(key: TemplateKey, version?: number): Promise<StoredTemplate | undefined>;
+  /** Those that are kept, newest first; also of a template that was deleted. */
+  versions(key: TemplateKey): Promise<readonly TemplateVersion[]>;
   /** With those of `builtIn` that the subject has not. */
   list(subject: string, builtIn: readonly TemplateSummary[], page: ListPage): Promise<NewestPage<TemplateSummary>>;
   /** @param permit throws where that version may not be deleted. @returns whether there was one. */
@@ -86,6 +94,8 @@ export interface Templates {
   ): Promise<{ readonly template: StoredTemplate; readonly isNew: boolean }>;
   /** The newest version, or that one. A subject's own goes before the one that is built in. */
   find(key: TemplateKey, version?: number): Promise<StoredTemplate | undefined>;
+  /** All that {@link find} has by a number, newest first: the built-in one comes last. */
+  versions(key: TemplateKey): Promise<readonly TemplateVersion[]>;
   list(subject: string, page: ListPage): Promise<NewestPage<TemplateSummary>>;
   /** @throws ServiceError NOT_FOUND, PRECONDITION_FAILED. */
   remove(key: TemplateKey, isExpected: Expectation): Promise<void>;
@@ -120,6 +130,10 @@ export function createTemplates({ store, builtIn }: TemplatesDeps): Templates {
       const ofAll = builtInByName.get(key.name);
       if (version === BUILT_IN) return ofAll;
       return (await store.find(key, version)) ?? (version === undefined ? ofAll : undefined);
+    },
+    async versions(key) {
+      const ofAll = builtInByName.get(key.name);
+      return [...(await store.versions(key)), ...(ofAll === undefined ? [] : [ofAll])];
     },
     list: (subject, page) => store.list(subject, builtIn, page),
     async remove(key, isExpected) {

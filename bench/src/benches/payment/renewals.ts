@@ -44,8 +44,9 @@ export async function renewalRows(paying: Paying, log: (line: string) => void): 
 }
 
 /** @returns the id of a subscription that is paid by a stored method. */
-async function subscribed({ service, tables, callerOf }: Paying): Promise<string> {
-  const { headers } = await callerOf('billing');
+async function subscribed(paying: Paying): Promise<string> {
+  const { service, tables } = paying;
+  const { headers } = await paying.callerOf('billing');
   const base = `http://127.0.0.1:${service.port}`;
   const post = async (path: string, body: unknown): Promise<Readonly<Record<string, string>>> => {
     const response = await fetch(`${base}/api/v1${path}`, {

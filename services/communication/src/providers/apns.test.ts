@@ -200,7 +200,7 @@ test('after a connection was reset between two messages, the next one has anothe
   const provider = apns();
   expect(await provider.send(push, signal)).toMatchObject({ outcome: 'accepted' });
   const [session] = sessions;
-  (session?.socket as Socket | undefined)?.resetAndDestroy();
+  session?.socket.resetAndDestroy();
   session?.destroy();
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(await provider.send(push, signal)).toMatchObject({ outcome: 'accepted' });

@@ -73,18 +73,19 @@ test('an SMS goes by the order of its country, a push message by the service of 
 test('a provider is called no more often than its rate', async () => {
   const outlets = outletsOf({ sms: { providers: [{ ...bulksms, name: 'slow', ratePerSecond: 4 }] } });
   const slow = outlets.find('slow');
+  if (slow === undefined) throw new Error('The provider is not there');
   const { signal } = new AbortController();
-  expect(await slow?.acquire(signal)).toBe(0);
-  expect(slow?.availableInMs()).toBe(250);
+  expect(await slow.acquire(signal)).toBe(0);
+  expect(slow.availableInMs()).toBe(250);
   // Those whose turn is soon wait for it; the others get a place each in a line.
-  const soon = Array.from({ length: 4 }, () => slow?.acquire(signal));
-  expect(slow?.availableInMs()).toBe(1250);
-  const later = await Promise.all(Array.from({ length: 3 }, () => slow?.acquire(signal)));
+  const soon = Array.from({ length: 4 }, () => slow.acquire(signal));
+  expect(slow.availableInMs()).toBe(1250);
+  const later = await Promise.all(Array.from({ length: 3 }, () => slow.acquire(signal)));
   expect(later).toEqual([1250, 1500, 1750]);
   expect(await Promise.all(soon)).toEqual([0, 0, 0, 0]);
   nowMs += 1250;
-  expect(await slow?.acquire(signal)).toBe(0);
-  expect(slow?.availableInMs()).toBe(250);
+  expect(await slow.acquire(signal)).toBe(0);
+  expect(slow.availableInMs()).toBe(250);
   await outlets.close();
 });
 

@@ -33,8 +33,14 @@ export function keyFaults(settings: ProviderSettings): readonly string[] {
       });
     case 'webpush':
       return vapidFaults(settings.vapid);
-    default:
+    case 'twilio':
+    case 'bulksms':
+    case 'clickatell':
+    case 'smpp':
+      // Their credentials are words that only they can judge.
       return [];
+    default:
+      return settings satisfies never;
   }
 }
 

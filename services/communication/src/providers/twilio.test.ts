@@ -32,7 +32,7 @@ test.each([
     .get('https://twilio.example')
     .intercept({ path: () => true, method: 'POST' })
     .reply(201, ({ body }) => {
-      form = new URLSearchParams(String(body));
+      form = new URLSearchParams(typeof body === 'string' ? body : '');
       return { sid: 'SM1' };
     });
   const baseUrl = new URL('https://twilio.example');

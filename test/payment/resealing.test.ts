@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createDatabase } from '../support/postgres.ts';
+import type { Answer } from '../support/replica.ts';
 import { connectTo, idOf, sellers, startBilling } from './billing-service.ts';
 
 const SCOPES = 'billing:write billing:read payments:write payments:read refunds:write';
@@ -62,7 +63,12 @@ test('payments, customers and what was issued are sealed with the newest key, an
   await using last = await start(TWO);
   const again = await last.callerOf('shop', SCOPES);
   const after = await Promise.all([invoice, `${invoice}/credit-notes`, payment].map((path) => again.get(path)));
-  expect(after.map(({ status, body }) => [status, body])).toEqual(before.map(({ status, body }) => [status, body]));
+  expect(after.map(said)).toEqual(before.map(said));
   expect((await again.get('/customers?email=ann@example.com')).body).toMatchObject({ total: 1 });
   expect((await again.get('/payments?customerEmail=ann@example.com')).body).toMatchObject({ total: 1 });
 });
+
+/** All but the address of the page, which is signed by the newest key. */
+function said({ status, body }: Answer) {
+  return { status, ...body, pageUrl: undefined };
+}

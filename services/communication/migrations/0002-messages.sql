@@ -25,7 +25,7 @@ CREATE TABLE messages (
   -- Providers that surely took nothing since the last pause.
   tried text[] NOT NULL DEFAULT '{}',
   pauses integer NOT NULL DEFAULT 0,
-  lookups integer NOT NULL DEFAULT 0,
+  repeats integer NOT NULL DEFAULT 0,
   send_at timestamptz,
   -- Null: nothing is to be done.
   due_at timestamptz,

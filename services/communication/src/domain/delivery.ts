@@ -5,8 +5,7 @@ import {
   type NextStep,
   type RetryPolicy,
   type RouteEntry,
-  type Settlement,
-  settlementOf,
+  repeatDelay,
   stepAfter,
 } from './dispatch.ts';
 import type { AttemptEnd, BegunAttempt, DueMessage, MessageChange, SendingStore } from './message-store.ts';
@@ -18,7 +17,6 @@ import { withReason } from './reasons.ts';
 export interface Way {
   readonly name: string;
   readonly idempotentForMs: number | undefined;
-  readonly canLookUp: boolean;
   /** What a call takes at most. */
   readonly callMs: number;
   availableInMs(): number;
@@ -30,7 +28,6 @@ export interface Way {
   acquire(signal: AbortSignal): Promise<number>;
   abandon(): void;
   send(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
-  lookUp(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
 }
 
 export interface DeliveryDeps {
@@ -120,7 +117,7 @@ async function attempt(deps: DeliveryDeps, { due: taken, way }: Attempting, sign
     await persist(() => store.finish(due, end, { event: 'given-up', reason: end.reason }));
     return;
   }
-  const outcome = await call(deps, { way, message, act: 'send' }, signal);
+  const outcome = await call(deps, { way, message }, signal);
   await conclude(deps, { due, way, number: begun.number }, outcome);
 }
 
@@ -152,17 +149,16 @@ async function begin({ store }: DeliveryDeps, { due, way }: Attempting): Promise
 interface Calling {
   readonly way: Way;
   readonly message: OutgoingMessage;
-  readonly act: 'send' | 'lookUp';
 }
 
 /** A provider that is told to stop, or is too slow, says what it knows. */
-async function call(deps: DeliveryDeps, { way, message, act }: Calling, signal: AbortSignal): Promise<SendOutcome> {
+async function call(deps: DeliveryDeps, { way, message }: Calling, signal: AbortSignal): Promise<SendOutcome> {
   const { clock, onAttempt } = deps;
   const startedMs = clock.monotonicMs();
   const limit = AbortSignal.any([signal, AbortSignal.timeout(way.callMs)]);
-  const outcome = await way[act](message, limit);
+  const outcome = await way.send(message, limit);
   const tookMs = clock.monotonicMs() - startedMs;
-  if (act === 'send') onAttempt({ channel: message.channel, provider: way.name, outcome, tookMs });
+  onAttempt({ channel: message.channel, provider: way.name, outcome, tookMs });
   return outcome;
 }
 
@@ -215,7 +211,7 @@ async function conclude(deps: DeliveryDeps, { due, way, number }: Concluding, sa
   });
   const change =
     step.event === 'lost'
-      ? { ...changeOf(step), dueInMs: settlementDelay(deps, way, { begunAt: clock.now(), lookups: 0 }) }
+      ? { ...changeOf(step), dueInMs: repeatDelayFor(deps, way, { begunAt: clock.now(), repeats: 0 }) }
       : { ...changeOf(step), ...(step.event === 'postponed' && afterPause(due, step, [...tried])) };
   // In this order, nothing is lost where the replica is killed between them: both may be done twice.
   await persist(() => suppress(deps, due, outcome));
@@ -254,54 +250,45 @@ async function suppress({ suppressions }: DeliveryDeps, due: DueMessage, outcome
 /** Whoever made the call is gone, and nobody knows what became of it. */
 async function lose(deps: DeliveryDeps, due: DueMessage): Promise<void> {
   const way = due.provider === undefined ? undefined : deps.find(due.provider);
-  const change = { event: 'lost', reason: 'interrupted', dueInMs: way && settlementDelay(deps, way, due) } as const;
+  const change = { event: 'lost', reason: 'interrupted', dueInMs: way && repeatDelayFor(deps, way, due) } as const;
   await deps.store.finish(due, { number: due.attempts, event: 'unknown', reason: 'interrupted' }, change);
 }
 
-type Unsettled = Pick<DueMessage, 'begunAt' | 'lookups'>;
+type Unsettled = Pick<DueMessage, 'begunAt' | 'repeats'>;
 
-function settlementFor(
+function repeatDelayFor(
   { clock, policy, random }: DeliveryDeps,
-  { idempotentForMs, canLookUp }: Way,
-  { begunAt, lookups: pauses }: Unsettled,
-): Settlement {
+  { idempotentForMs }: Way,
+  { begunAt, repeats: pauses }: Unsettled,
+): number | undefined {
   const now = clock.now();
   const ageMs = now.getTime() - (begunAt ?? now).getTime();
-  return settlementOf({ idempotentForMs, canLookUp, ageMs, pauses, policy, random });
+  return repeatDelay({ idempotentForMs, ageMs, pauses, policy, random });
 }
 
-/** @returns undefined where nothing more can be done than to wait for a notification. */
-function settlementDelay(deps: DeliveryDeps, way: Way, unsettled: Unsettled): number | undefined {
-  const settlement = settlementFor(deps, way, unsettled);
-  return settlement.step === 'wait' ? undefined : settlement.delayMs;
-}
-
-/** Looks a message up, or makes its call again where the provider knows that it is the same. */
+/** Makes the call again where the provider knows that it is the same. */
 async function settle(deps: DeliveryDeps, due: DueMessage, signal: AbortSignal): Promise<void> {
   const { store } = deps;
   const way = due.provider === undefined ? undefined : deps.find(due.provider);
-  const step = way === undefined ? 'wait' : settlementFor(deps, way, due).step;
-  const stored = step === 'wait' ? undefined : await store.read(due.id);
+  const isRepeated = way !== undefined && repeatDelayFor(deps, way, due) !== undefined;
+  const stored = isRepeated ? await store.read(due.id) : undefined;
   const message = stored && (await outgoing(deps, due, stored));
-  if (way === undefined || step === 'wait' || stored === undefined || message === undefined) {
+  if (way === undefined || stored === undefined || message === undefined) {
     return store.putOff(due.id, { state: 'unknown', dueInMs: undefined });
   }
   await store.putOff(due.id, { state: 'unknown', dueInMs: way.callMs + LEASE_MARGIN_MS });
-  const outcome = settledBy(
-    step,
-    await call(deps, { way, message, act: step === 'repeat' ? 'send' : 'lookUp' }, signal),
-  );
+  const outcome = saidByRepeat(await call(deps, { way, message }, signal));
   if (outcome.outcome !== 'unknown') return conclude(deps, { due, way, number: stored.number }, outcome);
-  const lookups = due.lookups + 1;
-  await store.putOff(due.id, { state: 'unknown', lookups, dueInMs: settlementDelay(deps, way, { ...due, lookups }) });
+  const repeats = due.repeats + 1;
+  await store.putOff(due.id, { state: 'unknown', repeats, dueInMs: repeatDelayFor(deps, way, { ...due, repeats }) });
 }
 
 /**
- * Pure. What a lookup or a repetition says of the first call. That a repetition was not taken says
- * nothing of it, unless the message itself is what is wrong.
+ * Pure. What a repetition says of the first call. That it was not taken says nothing, unless the
+ * message itself is what is wrong.
  */
-function settledBy(step: 'repeat' | 'look-up', outcome: SendOutcome): SendOutcome {
-  if (step === 'look-up' || outcome.outcome === 'accepted' || outcome.outcome === 'unknown') return outcome;
+function saidByRepeat(outcome: SendOutcome): SendOutcome {
+  if (outcome.outcome === 'accepted' || outcome.outcome === 'unknown') return outcome;
   const isOfMessage = outcome.outcome === 'refused' && (outcome.cause === 'recipient' || outcome.cause === 'content');
   return isOfMessage ? outcome : { outcome: 'unknown', reason: outcome.reason };
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { chooseProvider, defaultRetryPolicy, type RouteEntry, routeFor, settlementOf, stepAfter } from './dispatch.ts';
+import { chooseProvider, defaultRetryPolicy, type RouteEntry, repeatDelay, routeFor, stepAfter } from './dispatch.ts';
 import type { SendOutcome } from './ports.ts';
 
 const entry = (provider: string, priority = 1, weight = 1): RouteEntry => ({ provider, priority, weight });
@@ -151,7 +151,6 @@ test('every message ends, and none goes on after a provider may have taken it', 
 
 const unknown = {
   idempotentForMs: undefined,
-  canLookUp: false,
   ageMs: 0,
   pauses: 0,
   policy: end.policy,
@@ -159,13 +158,10 @@ const unknown = {
 };
 
 test.each([
-  { attempt: {}, settlement: { step: 'wait' } },
-  { attempt: { canLookUp: true }, settlement: { step: 'look-up', delayMs: 750 } },
-  { attempt: { canLookUp: true, pauses: 2 }, settlement: { step: 'look-up', delayMs: 3000 } },
-  { attempt: { canLookUp: true, ageMs: 86_400_000 }, settlement: { step: 'wait' } },
-  { attempt: { idempotentForMs: 10_000 }, settlement: { step: 'repeat', delayMs: 750 } },
-  { attempt: { idempotentForMs: 10_000, ageMs: 9250 }, settlement: { step: 'wait' } },
-  { attempt: { idempotentForMs: 10_000, ageMs: 9250, canLookUp: true }, settlement: { step: 'look-up', delayMs: 750 } },
-])('an unknown attempt with $attempt is settled by $settlement', ({ attempt, settlement }) => {
-  expect(settlementOf({ ...unknown, ...attempt })).toEqual(settlement);
+  { attempt: {}, delayMs: undefined },
+  { attempt: { idempotentForMs: 10_000 }, delayMs: 750 },
+  { attempt: { idempotentForMs: 10_000, pauses: 2 }, delayMs: 3000 },
+  { attempt: { idempotentForMs: 10_000, ageMs: 9250 }, delayMs: undefined },
+])('an unknown attempt with $attempt is made again after $delayMs ms', ({ attempt, delayMs }) => {
+  expect(repeatDelay({ ...unknown, ...attempt })).toBe(delayMs);
 });

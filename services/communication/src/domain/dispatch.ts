@@ -129,7 +129,6 @@ function tryAgain(end: AttemptEnd, { reason, retryAfterMs = 0 }: NotTaken): Next
 interface UnknownAttempt {
   /** Of the provider that was called. */
   readonly idempotentForMs: number | undefined;
-  readonly canLookUp: boolean;
   /** Since its first call. */
   readonly ageMs: number;
   /** How often that was tried since. */
@@ -138,16 +137,14 @@ interface UnknownAttempt {
   readonly random: () => number;
 }
 
-/** `wait`: for a notification of the provider, or for the sender to decide. */
-export type Settlement = { readonly step: 'look-up' | 'repeat'; readonly delayMs: number } | { readonly step: 'wait' };
-
-/** So long a provider may know nothing yet of what it took, or still tell of it. */
-const LOOK_UP_FOR_MS = 24 * 3_600_000;
-
-/** Pure. How it is found out whether a provider took a message: never by a call that may send twice. */
-export function settlementOf(attempt: UnknownAttempt): Settlement {
-  const { idempotentForMs = 0, canLookUp, ageMs, pauses, policy, random } = attempt;
+/**
+ * Pure. When the call is made again, by which it is found out whether the provider took the message.
+ *
+ * @returns milliseconds; undefined where it might send twice: a notification of the provider, or
+ * the sender, decides.
+ */
+export function repeatDelay(attempt: UnknownAttempt): number | undefined {
+  const { idempotentForMs = 0, ageMs, pauses, policy, random } = attempt;
   const delayMs = backoffMs(pauses, { ...policy, random });
-  if (ageMs + delayMs < idempotentForMs) return { step: 'repeat', delayMs };
-  return canLookUp && ageMs + delayMs < LOOK_UP_FOR_MS ? { step: 'look-up', delayMs } : { step: 'wait' };
+  return ageMs + delayMs < idempotentForMs ? delayMs : undefined;
 }

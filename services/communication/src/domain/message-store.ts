@@ -57,7 +57,7 @@ export interface DueMessage {
   readonly attempts: number;
   readonly tried: readonly string[];
   readonly pauses: number;
-  readonly lookups: number;
+  readonly repeats: number;
   readonly begunAt: Date | undefined;
   readonly expiresAt: Date;
   /** For what is told of its changes, with the next four. */
@@ -86,11 +86,11 @@ export interface MessageChange {
   readonly provider?: string;
   readonly tried?: readonly string[];
   readonly pauses?: number;
-  readonly lookups?: number;
+  readonly repeats?: number;
 }
 
 /** Until when a message waits; `dueInMs` undefined: for a report, or its sender. */
-interface Waiting extends Pick<MessageChange, 'tried' | 'pauses' | 'lookups'> {
+interface Waiting extends Pick<MessageChange, 'tried' | 'pauses' | 'repeats'> {
   readonly state: MessageState;
   readonly dueInMs: number | undefined;
 }

@@ -143,8 +143,6 @@ export interface MessageProvider<Message extends OutgoingMessage = OutgoingMessa
   readonly idempotentForMs?: number;
   /** Makes one attempt. An abort makes what was under way `unknown`. */
   send(message: Message, signal: AbortSignal): Promise<SendOutcome>;
-  /** What became of a message whose outcome is unknown. */
-  lookUp?(message: Message, signal: AbortSignal): Promise<SendOutcome>;
   readNotification?(notification: ProviderNotification): NotificationReading | Promise<NotificationReading>;
   /**
    * Begins to hand on what the provider says over connections of its own.

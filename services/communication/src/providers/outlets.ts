@@ -133,7 +133,6 @@ function createOutlet(settings: ProviderSettings, channel: Channel, deps: Provid
     name,
     channel,
     idempotentForMs: provider.idempotentForMs,
-    canLookUp: provider.lookUp !== undefined,
     callMs: CALL_TIMEOUTS * timeoutSeconds * 1000,
     ...gate,
     async send(message, signal) {
@@ -143,7 +142,6 @@ function createOutlet(settings: ProviderSettings, channel: Channel, deps: Provid
       else gate.report(outcome);
       return outcome;
     },
-    lookUp: (message, signal) => lookUpBy(provider, message, signal),
     readNotification: async (notification) => provider.readNotification?.(notification),
     onReports: (keep) => provider.onReports?.(keep),
     health: () => ({ name, kind, channel, priority, weight, ...gate.health() }),
@@ -250,15 +248,4 @@ function sendBy(provider: AnyProvider, message: OutgoingMessage, signal: AbortSi
   if (provider.channel === 'sms' && message.channel === 'sms') return provider.send(message, signal);
   if (provider.channel === 'push' && message.channel === 'push') return provider.send(message, signal);
   throw new Error(`${provider.name} takes no message of the channel ${message.channel}`);
-}
-
-async function lookUpBy(provider: AnyProvider, message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome> {
-  const unknown: SendOutcome = { outcome: 'unknown', reason: 'no lookup' };
-  if (provider.channel === 'email' && message.channel === 'email')
-    return (await provider.lookUp?.(message, signal)) ?? unknown;
-  if (provider.channel === 'sms' && message.channel === 'sms')
-    return (await provider.lookUp?.(message, signal)) ?? unknown;
-  if (provider.channel === 'push' && message.channel === 'push')
-    return (await provider.lookUp?.(message, signal)) ?? unknown;
-  return unknown;
 }

@@ -42,7 +42,7 @@ export async function beginAttempt(
   const { from, to } = messageMoves.begun;
   const { rows } = await pool().query<BegunRow>(
     `WITH begun AS (
-       UPDATE messages SET state = $3, provider = $2, attempts = attempts + 1, begun_at = now(), lookups = 0,
+       UPDATE messages SET state = $3, provider = $2, attempts = attempts + 1, begun_at = now(), repeats = 0,
          due_at = now() + make_interval(secs => $4::double precision / 1000)
        WHERE id = $1 AND state = ANY($5)
        RETURNING id, subject, attempts, deduplication_id, content),
@@ -77,7 +77,7 @@ export async function finishLastAttempt(
      message AS (
        UPDATE messages SET state = $7, reason = $8,
          due_at = now() + make_interval(secs => $9::double precision / 1000),
-         tried = coalesce($10, tried), pauses = coalesce($11, pauses), lookups = coalesce($12, lookups),
+         tried = coalesce($10, tried), pauses = coalesce($11, pauses), repeats = coalesce($12, repeats),
          sent_at = coalesce(sent_at, $13)
        FROM attempt WHERE id = message_id AND messages.state = ANY($14) AND attempts = attempt.number
        RETURNING id, subject)
@@ -95,7 +95,7 @@ export async function finishLastAttempt(
       change.dueInMs,
       change.tried,
       change.pauses,
-      change.lookups,
+      change.repeats,
       sentAt,
       move.from,
       ...eventOf(recordEvents, { ...told, provider: due.provider ?? null, sentAt: due.sentAt ?? sentAt }),

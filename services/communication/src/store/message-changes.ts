@@ -32,17 +32,17 @@ export async function changeMessage(
   recordEvents: RecordEvents,
   change: GuardedChange,
 ): Promise<boolean> {
-  const { id, event, dueInMs, reason, provider, tried, pauses, lookups, attempt } = change;
+  const { id, event, dueInMs, reason, provider, tried, pauses, repeats, attempt } = change;
   const { from, to } = messageMoves[event];
   const { rows } = await client.query<MessageRow>(
     `UPDATE messages SET state = $2, reason = $3,
        due_at = now() + make_interval(secs => $4::double precision / 1000),
        provider = coalesce($5, provider), tried = coalesce($6, tried),
-       pauses = coalesce($7, pauses), lookups = coalesce($8, lookups),
+       pauses = coalesce($7, pauses), repeats = coalesce($8, repeats),
        sent_at = CASE WHEN $9 THEN coalesce(sent_at, now()) ELSE sent_at END
      WHERE id = $1 AND state = ANY($10) AND ($11::int IS NULL OR attempts = $11)
      RETURNING ${MESSAGE_COLUMNS}`,
-    [id, to, reason, dueInMs, provider, tried, pauses, lookups, IS_SENT.has(event), from, attempt],
+    [id, to, reason, dueInMs, provider, tried, pauses, repeats, IS_SENT.has(event), from, attempt],
   );
   const [row] = rows;
   if (row === undefined) return false;

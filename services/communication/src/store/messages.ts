@@ -84,7 +84,7 @@ export function createMessageTable(deps: MessageTableDeps): MessageStore {
           [id, expiresAfterMs, messageMoves.restarted.from, callId],
         );
         if (rowCount === 0) return wasRestartedBy(client, id, callId);
-        const anew = { tried: [], pauses: 0, lookups: 0 };
+        const anew = { tried: [], pauses: 0, repeats: 0 };
         return changeMessage(client, recordEvents, { id, event: 'restarted', dueInMs: 0, ...anew });
       }),
   };

@@ -8,13 +8,13 @@ import { createMessageRows, MESSAGE_COLUMNS, type MessageRow } from './message-r
 /** From taking a row to writing its call down, which has a lease of its own. */
 const LEASE_SECONDS = 30;
 
-const DUE_COLUMNS = `${MESSAGE_COLUMNS}, attempts, tried, pauses, lookups, begun_at, expires_at`;
+const DUE_COLUMNS = `${MESSAGE_COLUMNS}, attempts, tried, pauses, repeats, begun_at, expires_at`;
 
 type DueRow = MessageRow & {
   readonly attempts: number;
   readonly tried: readonly string[];
   readonly pauses: number;
-  readonly lookups: number;
+  readonly repeats: number;
   readonly begun_at: Date | null;
   readonly expires_at: Date;
 };
@@ -27,7 +27,7 @@ export function createSendingTable(deps: SendingTableDeps): SendingStore {
     attempts: row.attempts,
     tried: row.tried,
     pauses: row.pauses,
-    lookups: row.lookups,
+    repeats: row.repeats,
     begunAt: row.begun_at ?? undefined,
     expiresAt: row.expires_at,
   });
@@ -70,12 +70,12 @@ export function createSendingTable(deps: SendingTableDeps): SendingStore {
       const sealed = messages.sealEnvelope(id, { ...envelope, leftOut });
       await pool().query('UPDATE messages SET envelope = $2 WHERE id = $1', [id, sealed]);
     },
-    async putOff(id, { state, dueInMs, tried, pauses, lookups }) {
+    async putOff(id, { state, dueInMs, tried, pauses, repeats }) {
       await pool().query(
         `UPDATE messages SET due_at = now() + make_interval(secs => $3::double precision / 1000),
-           tried = coalesce($4, tried), pauses = coalesce($5, pauses), lookups = coalesce($6, lookups)
+           tried = coalesce($4, tried), pauses = coalesce($5, pauses), repeats = coalesce($6, repeats)
          WHERE id = $1 AND state = $2`,
-        [id, state, dueInMs, tried, pauses, lookups],
+        [id, state, dueInMs, tried, pauses, repeats],
       );
     },
   };

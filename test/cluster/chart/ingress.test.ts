@@ -104,6 +104,8 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
 
     test('services register, send heartbeats, are found, and leave', async () => {
       const name = `shop-${kind.toLowerCase()}`;
+      // The gateways are new, and on a busy node its names are not there at once: as clients do, again.
+      await expect.poll(() => register(name), POLL).toMatchObject({ status: 200 });
       const registered = await register(name);
       expect(registered).toMatchObject({ status: 200, body: { service_name: name, ttl: 60 } });
       expect(await call('POST', `/services/${name}/heartbeat`)).toMatchObject({ status: 200 });

@@ -31,7 +31,9 @@ export function selfRegistration(options: SelfRegistrationOptions): Actor {
       registration.registered.catch(() => undefined);
       registration.on('registered', ({ service, again }) => {
         log.info({ again }, 'registered');
-        report(options, service).catch((err: unknown) => log.warn({ err }, 'the registry was not told of the version'));
+        reportVersion(options, service).catch((err: unknown) =>
+          log.warn({ err }, 'the registry was not told of the version'),
+        );
       });
       registration.on('lost', ({ reason }) => log.warn({ reason }, 'the registration was lost'));
       registration.on('error', ({ error, retryInMs }) =>
@@ -44,12 +46,14 @@ export function selfRegistration(options: SelfRegistrationOptions): Actor {
   };
 }
 
-/** What people see of it, who list what is registered. */
-async function report({ registries, version }: SelfRegistrationOptions, service: RegisteredService): Promise<void> {
+/** Tells people who list what is registered. Its health it tells whoever asks: told once, it would not stay true. */
+async function reportVersion(
+  { registries, version }: SelfRegistrationOptions,
+  service: RegisteredService,
+): Promise<void> {
   const { service_name, instance_id } = service;
   const instance = { service_name, ...(instance_id === undefined ? {} : { instance_id }) };
   const client = createRegistryClient({ servers: registries });
-  const about = { ...instance, timestamp: new Date().toISOString(), details: { version } };
-  await client.reportLifecycle({ ...about, event: 'started' });
-  await client.reportHealth({ ...about, status: 'healthy' });
+  const timestamp = new Date().toISOString();
+  await client.reportLifecycle({ ...instance, event: 'started', timestamp, details: { version } });
 }

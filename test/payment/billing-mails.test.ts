@@ -132,8 +132,10 @@ test('a mail is handed over until it is taken, with one key', async () => {
   expect(new Set(mails.map(({ key }) => key)).size).toBe(1);
   // After 401 with a new one.
   expect(mails[0]?.token).not.toBe('Bearer token-1');
-  const { rows } = await database.query('SELECT state, due_at FROM billing_mails WHERE id = $1', [mails[0]?.key]);
-  expect(rows).toEqual([{ state: 'sent', due_at: null }]);
+  const ofMail = 'SELECT state, due_at FROM billing_mails WHERE id = $1';
+  await expect
+    .poll(async () => (await database.query(ofMail, [mails[0]?.key])).rows)
+    .toEqual([{ state: 'sent', due_at: null }]);
 });
 
 test('what communication refuses is not tried again, and an invoice that is taken back is not mailed', async () => {

@@ -3,7 +3,7 @@ import { readyForMs, unreadyForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { failure } from '../job/failures.ts';
 import { updateWorkload } from '../workload/changes.ts';
-import { rolloutOf } from '../workload/rollout.ts';
+import { progressedAtMs, rolloutOf } from '../workload/rollout.ts';
 import type { Next, StageName, StagePlan, StagePlans } from './strategy.ts';
 import { isOver, untilMs, withoutNext } from './strategy.ts';
 import { areReplaced, lateFailure, planVerification } from './upkeep.ts';
@@ -56,8 +56,11 @@ function planVerifying(context: JobContext): StagePlan {
   };
 }
 
-/** Beyond the progress deadline, as long as there is progress. */
-const RECHECK_MS = 30_000;
+/**
+ * So long after the progress deadline the Deployment's controller may take to say that there is no
+ * progress. One that is behind, or missed its own timer, is not waited for.
+ */
+const UNTOLD_MS = 30_000;
 /** While pods are missed that were ready. */
 const RECHECK_MISSED_MS = 5000;
 /**
@@ -81,5 +84,9 @@ export function rollOut(context: JobContext, next: Next): StagePlan {
   if (rollout === 'complete')
     return { message, progress, next: { ...next, progress: { ...progress, ...next.progress } } };
   if (!isOver(context, seconds)) return { message, progress, requeueAtMs: untilMs(context, seconds) };
-  return rollout === 'stalled' ? { ...late, progress } : { message, progress, requeueAtMs: context.nowMs + RECHECK_MS };
+  if (rollout === 'stalled') return { ...late, progress };
+  const { progressDeadlineSeconds = seconds } = cluster.deployment.spec;
+  const sinceMs = Math.max(context.stageStartedMs, progressedAtMs(cluster.deployment));
+  const toldMs = sinceMs + progressDeadlineSeconds * 1000 + UNTOLD_MS;
+  return context.nowMs >= toldMs ? { ...late, progress } : { message, progress, requeueAtMs: toldMs };
 }

@@ -81,6 +81,10 @@ test('heartbeats and reports are those of one instance', async () => {
   const beat = (path: string) => first.call('POST', `/services/${service_name}/heartbeat${path}`);
   expect((await beat('?instance_id=b')).status).toBe(200);
   expect((await beat('?instance_id=c')).status).toBe(400);
+  const beatOf = (body: object) => first.call('POST', `/services/${service_name}/heartbeat`, body);
+  expect((await beatOf({ instance_id: 'b' })).status).toBe(200);
+  expect((await beatOf({ instance_id: 'c' })).status).toBe(400);
+  expect(await beatOf({ instance_id: 5 })).toMatchObject({ status: 400, body: { error: 'Invalid instance id' } });
   const hint = "All instances of 'beating' have ids: name one by instance_id";
   expect(await beat('')).toMatchObject({ status: 400, body: { error: 'Service not found', message: hint } });
   expect(await first.call('DELETE', '/services/beating')).toMatchObject({ status: 404, body: { message: hint } });
@@ -180,6 +184,9 @@ describe('what an instance says of itself', () => {
     expect(body).toMatchObject(other);
     expect(body).not.toHaveProperty('weight');
     expect(Object.keys(body?.['metadata'] as object)).toEqual(['size']);
+    await register(second, { service_name: 'retold', instance_id: 'a' });
+    const bare = await second.call('GET', '/services/retold/instances/a');
+    expect(bare.body).not.toHaveProperty('metadata');
   });
 
   test.each([
@@ -194,6 +201,12 @@ describe('what an instance says of itself', () => {
     ['capability=graphql', ['blue.told']],
     ['metadata.none=', []],
     ['healthy=maybe', 400],
+    ['metadata=blue', 400],
+    ['metadata.=blue', 400],
+    ['metadata[color]=blue', 400],
+    ['metdata.color=blue', 400],
+    ['Metadata.color=blue', 400],
+    ['colour=blue', ['green.told', 'none.told-not']],
   ])('services are found by it: %s', async (query, expected) => {
     expect(await listed(query)).toEqual(expected);
   });

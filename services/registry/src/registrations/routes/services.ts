@@ -3,6 +3,7 @@ import type { App } from '@rollcall/platform/http/server.ts';
 import type { Static } from 'typebox';
 import { errorCatalogue, REGISTRATION_REFUSALS, RegistryError } from '../../common/errors.ts';
 import { parseCursor, parseLimit } from '../../common/limit.ts';
+import { meantBy } from '../../http/misspelt-members.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
 import { type Watched, type WatchRoute, watchRoute } from '../../http/watch-route.ts';
@@ -201,10 +202,21 @@ const METADATA = 'metadata.';
 
 type Query = Static<typeof ListQuery>;
 
+/** @throws RegistryError INVALID_REQUEST for what seems to be of metadata, and is not, or is given twice. */
 function filterOf({ capability, prefix, zone, healthy, ...rest }: Query): ServiceFilter {
+  for (const name of Object.keys(rest)) checkMetadataFilter(name);
   const entries = Object.entries<unknown>(rest).filter(([name]) => name.startsWith(METADATA));
   const metadata = Object.fromEntries(entries.map(([name, value]) => [name.slice(METADATA.length), once(name, value)]));
   return { capability, prefix, zone, healthy: healthy === 'true', metadata };
+}
+
+/** A filter that is ignored would answer with all. */
+function checkMetadataFilter(name: string): void {
+  if (name.startsWith(METADATA) && name !== METADATA) return;
+  const [start = ''] = name.split(/[.[]/, 1);
+  if (start !== 'metadata' && meantBy(start, ['metadata']) === undefined) return;
+  const hint = "; 'metadata.<name>' may be meant";
+  throw new RegistryError('INVALID_REQUEST', `The query may not have '${name.slice(0, 64)}'${hint}`);
 }
 
 /** No instance has two values of one. @throws RegistryError INVALID_REQUEST. */
@@ -223,7 +235,11 @@ function pageIn({ limit, cursor }: Query): PageRequest {
 }
 
 function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
-  app.post<{ Params: { service_name: string }; Querystring: { instance_id?: string } }>(
+  app.post<{
+    Params: { service_name: string };
+    Querystring: { instance_id?: string };
+    Body: { readonly instance_id?: unknown } | null | undefined;
+  }>(
     '/services/:service_name/heartbeat',
     {
       config: {
@@ -232,7 +248,9 @@ function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
       schema: {
         tags,
         summary: 'Refresh the TTL',
-        description: '400, and not 404, where no such service is registered: it must register again.',
+        description:
+          '400, and not 404, where no such service is registered: it must register again. It needs no body; `instance_id` of a JSON ' +
+          'object is read as that of the query.',
         headers: InstanceHeaders,
         querystring: InstanceQuery,
         params: ServiceParams,
@@ -242,7 +260,7 @@ function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
     },
     async (request) => {
       const serviceName = request.params.service_name;
-      const instanceId = instanceIdOf(request, request.query.instance_id);
+      const instanceId = instanceIdOf(request, request.query.instance_id ?? request.body?.instance_id);
       try {
         const ttl = await recordHeartbeat(registrations, { serviceName, instanceId }, request.subject);
         return { service_name: serviceName, message: `Heartbeat of '${serviceName}' received`, ttl };

@@ -226,17 +226,20 @@ function specOf({ url, capabilities, metadata, zone, weight, graphqlPath, check 
 
 /** A merge patch keeps what it does not name. */
 function replacedSpec(known: Facts, request: Facts): object {
-  const { url, capabilities, metadata = {}, zone, weight, graphqlPath, check } = request;
-  const dropped = Object.keys(known.metadata ?? {}).filter((key) => !Object.hasOwn(metadata, key));
+  const { url, capabilities, metadata, zone, weight, graphqlPath, check } = request;
   return {
     url,
     capabilities,
-    metadata: { ...Object.fromEntries(dropped.map((key) => [key, null])), ...metadata },
+    metadata: metadata === undefined ? null : { ...emptied(known.metadata), ...metadata },
     zone: zone ?? null,
     weight: weight ?? null,
     graphqlPath: graphqlPath ?? null,
     check: check === undefined ? null : { ...check, path: check.path ?? null, service: check.service ?? null },
   };
+}
+
+function emptied(metadata: Facts['metadata'] = {}): Record<string, null> {
+  return Object.fromEntries(Object.keys(metadata).map((key) => [key, null]));
 }
 
 async function adoptServiceId(context: Context, registration: Registration, serviceId: string): Promise<Registration> {

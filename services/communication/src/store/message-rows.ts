@@ -1,6 +1,17 @@
-import type { Vault } from '@rollcall/platform/vault.ts';
+import type { RecordEvents } from '@rollcall/platform/events/events.ts';
+import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import type { Category, Channel, Envelope, Message, MessageContent } from '../domain/messages.ts';
 import type { MessageState } from '../domain/states.ts';
+
+export interface MessageTableDeps {
+  /** Throws while the schema is not there yet. */
+  readonly pool: () => Pool;
+  readonly vault: Vault;
+  /** Of recipients. */
+  readonly recipients: BlindIndex;
+  readonly recordEvents: RecordEvents;
+}
 
 /** Of a {@link MessageRow}. */
 export const MESSAGE_COLUMNS = `id, subject, channel, state, category, template, template_version, locale, tags, envelope, provider,

@@ -1,22 +1,12 @@
-import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
-import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
-import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
+import { inTransaction, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { MessageStore } from '../domain/message-store.ts';
 import type { Attempt } from '../domain/messages.ts';
 import { foldedRecipient } from '../domain/recipients.ts';
 import { messageMoves } from '../domain/states.ts';
-import { changeMessage, stateEvent } from './message-changes.ts';
-import { createMessageRows, MESSAGE_COLUMNS, type MessageRow } from './message-rows.ts';
-
-export interface MessageTableDeps {
-  /** Throws while the schema is not there yet. */
-  readonly pool: () => Pool;
-  readonly vault: Vault;
-  /** Of recipients. */
-  readonly recipients: BlindIndex;
-  readonly recordEvents: RecordEvents;
-}
+import { changeMessage } from './message-changes.ts';
+import { insertsMessage } from './message-inserts.ts';
+import { createMessageRows, MESSAGE_COLUMNS, type MessageRow, type MessageTableDeps } from './message-rows.ts';
 
 /** Messages by their tags, in the order of `message_tags`. Where a tag alone is counted, no message is read. */
 const TAGGED = `(
@@ -93,55 +83,6 @@ export function createMessageTable(deps: MessageTableDeps): MessageStore {
 async function wasRestartedBy(client: PoolClient, id: string, callId: string): Promise<boolean> {
   const { rowCount } = await client.query('SELECT FROM messages WHERE id = $1 AND $2 = ANY(restarts)', [id, callId]);
   return rowCount !== 0;
-}
-
-/** With its event and tags, in one statement. */
-function insertsMessage({ pool, vault, recipients, recordEvents }: MessageTableDeps): MessageStore['insert'] {
-  const rows = createMessageRows(vault);
-  return async ({ content, expiresAt, ...message }) => {
-    const { id, subject, state, category, template, tags, envelope, sendAt, createdAt, reason } = message;
-    const { channel } = content;
-    const unsent = { ...message, channel, provider: null, reason: reason ?? null, sentAt: null };
-    const [eventId, , eventType, , eventData] = recordEvents.valuesOf(stateEvent(unsent));
-    const { rowCount } = await pool().query(
-      `WITH message AS (
-         INSERT INTO messages (id, subject, channel, state, category, template, template_version, locale, tags,
-           recipient, envelope, content, send_at, due_at, expires_at, created_at,
-           reason)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-           CASE WHEN $4 = 'suppressed' THEN NULL ELSE coalesce($13, now()) END, $14, $15, $19)
-         ON CONFLICT (id) DO NOTHING RETURNING id, subject, tags, created_at),
-       tagged AS (
-         INSERT INTO message_tags (subject, tag, created_at, id)
-         SELECT subject, unnest(tags), created_at, id FROM message)
-       INSERT INTO events (id, subject, type, resource_id, data)
-       SELECT $16::uuid, subject, $17::text, id, $18::bytea FROM message`,
-      [
-        id,
-        subject,
-        channel,
-        state,
-        category,
-        template?.name,
-        template?.version,
-        template?.locale,
-        tags,
-        recipients.of(foldedRecipient(envelope.to)),
-        rows.sealEnvelope(id, envelope),
-        rows.sealContent(id, content),
-        sendAt,
-        expiresAt,
-        createdAt,
-        eventId,
-        eventType,
-        eventData,
-        reason,
-      ],
-    );
-    if (rowCount === 0) return undefined;
-    const dueAt = state === 'suppressed' ? undefined : (sendAt ?? createdAt);
-    return { ...message, channel, provider: undefined, sentAt: undefined, dueAt };
-  };
 }
 
 interface AttemptRow {

@@ -4,8 +4,7 @@ import { foldedRecipient } from '../domain/recipients.ts';
 import type { ReportedMessages } from '../domain/reports.ts';
 import { attemptMoves } from '../domain/states.ts';
 import { changeMessage } from './message-changes.ts';
-import { createMessageRows } from './message-rows.ts';
-import type { MessageTableDeps } from './messages.ts';
+import { createMessageRows, type MessageTableDeps } from './message-rows.ts';
 
 interface ReportedRow {
   readonly id: string;

@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { indexAnew } from '@rollcall/platform/postgres/index-anew.ts';
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
+import { bytesIn, createSharedStatement } from '@rollcall/platform/postgres/shared-statement.ts';
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import { foldedRecipient } from '../domain/recipients.ts';
-import type {
-  StoredSuppression,
-  SuppressedChannel,
-  SuppressionReason,
-  SuppressionScope,
-  SuppressionStore,
+import {
+  type StoredSuppression,
+  type SuppressedChannel,
+  type SuppressionReason,
+  type SuppressionScope,
+  type SuppressionStore,
+  suppressionScopes,
 } from '../domain/suppressions.ts';
 
 interface Row {
@@ -32,6 +34,24 @@ export const SAME_SUPPRESSION = {
   uniqueWith: ['subject', 'channel', 'reason'],
 } as const;
 
+interface Asked {
+  readonly subject: string;
+  readonly channel: SuppressedChannel;
+  /** Indexes of the recipient. */
+  readonly candidates: readonly string[];
+  readonly scopes: readonly SuppressionScope[];
+}
+
+/** The oldest reason of each that has one. */
+const REASONS = `
+  SELECT place, reason
+  FROM json_to_recordset($1) AS asked (place integer, subject text, channel text, candidates bytea[], scopes text[]),
+    LATERAL (
+      SELECT reason FROM suppressions
+      WHERE subject = asked.subject AND channel = asked.channel AND recipient_index = ANY(asked.candidates)
+        AND scope = ANY(asked.scopes)
+      ORDER BY created_at, id LIMIT 1) AS oldest`;
+
 export interface SuppressionTableDeps {
   /** Throws while the schema is not there yet. */
   readonly pool: () => Pool;
@@ -47,20 +67,23 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
     return { subject, channel, recipient, reason, scope, messageId: messageId ?? undefined, createdAt };
   }
 
+  const reasonOf = createSharedStatement<Asked, SuppressionReason | undefined>({
+    async run(asked) {
+      const values = [JSON.stringify(asked.map((each, place) => ({ ...each, place })))];
+      const { rows } = await pool().query<Pick<Row, 'reason'> & { readonly place: number }>({
+        name: 'find-suppressions',
+        text: REASONS,
+        values,
+      });
+      const reasons = new Map(rows.map(({ place, reason }) => [place, reason]));
+      return asked.map((_, place) => reasons.get(place));
+    },
+  });
+
   return {
     async reasonFor({ subject, channel, recipient }, category) {
-      const { rows } = await pool().query<Pick<Row, 'reason'>>(
-        `SELECT reason FROM suppressions
-         WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3) AND scope = ANY($4)
-         ORDER BY created_at, id LIMIT 1`,
-        [
-          subject,
-          channel,
-          index.candidates(foldedRecipient(recipient)),
-          category === 'marketing' ? ['all', 'marketing'] : ['all'],
-        ],
-      );
-      return rows[0]?.reason;
+      const candidates = index.candidates(foldedRecipient(recipient)).map(bytesIn);
+      return reasonOf({ subject, channel, candidates, scopes: category === 'marketing' ? suppressionScopes : ['all'] });
     },
     add: (entry) =>
       inTransaction(pool(), async (client) => {

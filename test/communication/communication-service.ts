@@ -53,8 +53,8 @@ export interface CommunicationService extends AsyncDisposable {
   readonly service: RunningService;
   /** Settings of another replica. */
   readonly settings: Readonly<Record<string, string>>;
-  /** @param scope those of every operation when absent. */
-  callerOf(subject: string, scope?: string): Promise<Caller>;
+  /** @param scope those of every operation when absent. @param url of another replica. */
+  callerOf(subject: string, scope?: string, url?: string): Promise<Caller>;
   /** By which the gateway says who calls. @param scope those of every operation when absent. */
   identityOf(subject: string, scope?: string): Promise<string>;
 }
@@ -94,9 +94,9 @@ export async function startCommunication(options: CommunicationOptions): Promise
   return {
     service,
     settings: all,
-    async callerOf(subject, scope = ALL_SCOPES) {
+    async callerOf(subject, scope = ALL_SCOPES, url = service.url) {
       const identity = await issuer.identityOf(subject, scope);
-      return (method, path, call = {}) => callAs(`${service.url}/api/v1${path}`, { method, identity, ...call });
+      return (method, path, call = {}) => callAs(`${url}/api/v1${path}`, { method, identity, ...call });
     },
     identityOf: (subject, scope = ALL_SCOPES) => issuer.identityOf(subject, scope),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),

@@ -6,12 +6,11 @@ import { startRedis } from '@rollcall/local/redis.ts';
 import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
 import { createMailpit, MAILPIT_TIMEOUT_MS, type TestMailpit } from '../support/mailpit.ts';
 import { createDatabase, startAgain } from '../support/postgres.ts';
-import { type Answer, type ReplicaOptions, startReadyReplica, startService } from '../support/replica.ts';
+import { type Answer, type ReplicaOptions, startService } from '../support/replica.ts';
 import { createToxiproxy } from '../support/toxiproxy.ts';
 import { type CommunicationService, startCommunication } from './communication-service.ts';
 import { writeProviders } from './providers-file.ts';
 
-const SCRIPT = 'services/communication/src/main.ts';
 const all = new AsyncDisposableStack();
 let mailpit: TestMailpit;
 let each = new AsyncDisposableStack();
@@ -120,24 +119,6 @@ test('eighty workers of four replicas and a slow database send each of 1,000 mai
   const arrived = await arrivals('slow');
   expect(arrived.size).toBe(ids.length);
   expect(new Set(arrived.values())).toEqual(new Set([1]));
-});
-
-test('replicas that are killed under load leave each mail sent once, or unknown', { timeout: 180_000 }, async () => {
-  const database = each.use(await createDatabase());
-  const service = each.use(await startCommunication({ databaseUrl: database.url, settings: await settings() }));
-  const killed = await Promise.all([0, 1].map(() => startReadyReplica(SCRIPT, replicaOf(service))));
-  const sending = sendMany(service, { name: 'killed', subjects: 4, each: 100 });
-  for (const replica of killed) {
-    await vi.waitUntil(async () => (await arrivals('killed')).size > 30, { timeout: 60_000, interval: 20 });
-    await replica.kill();
-  }
-  const ids = await sending;
-  expect(ids).toHaveLength(400);
-  const { sent = 0, unknown = 0, failed } = await untilOver(service);
-  expect([sent + unknown, failed]).toEqual([400, 0]);
-  const arrived = await arrivals('killed');
-  expect(new Set(arrived.values())).toEqual(new Set([1]));
-  expect(arrived.size).toBeGreaterThanOrEqual(sent);
 });
 
 test('a database that is restarted under load loses no accepted mail, and repeats none', {

@@ -1,6 +1,7 @@
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { createClient, forgedToken, hs256, tokenOf } from '../gateway/gateway.ts';
-import type { Deployment, Supervised } from '../support/deployment.ts';
+import type { Deployment } from '../support/deployment.ts';
+import type { Supervised } from '../support/supervised.ts';
 
 /** One time at which a replica was killed. Milliseconds by `performance.now()`. */
 export interface Kill {

@@ -9,7 +9,8 @@ import {
   type TestClient,
   tokenOf,
 } from '../gateway/gateway.ts';
-import { type Deployment, type Supervised, startDeployment } from '../support/deployment.ts';
+import { type Deployment, startDeployment } from '../support/deployment.ts';
+import type { Supervised } from '../support/supervised.ts';
 import { at, badTokens, type Kill, killReplica, statusOf, untilBack, untilStatus } from './gateway-fixture.ts';
 import { type Answered, type Load, type Lost, startLoad } from './gateway-load.ts';
 

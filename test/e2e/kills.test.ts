@@ -1,10 +1,11 @@
 import { absorbWindowMs } from '@rollcall/registry/registrations/domain/heartbeats.ts';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Deployment, type Supervised, startDeployment } from '../support/deployment.ts';
+import { type Deployment, startDeployment } from '../support/deployment.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { type Fleet, startFleet } from '../support/fleet.ts';
 import { startAgain } from '../support/postgres.ts';
+import type { Supervised } from '../support/supervised.ts';
 
 const FAILOVER_LIMIT_MS = 15_000;
 const CHAOS_MS = 30_000;

@@ -11,7 +11,9 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { Client } from 'pg';
 import { inject } from 'vitest';
 import { type Answer, type Replica, type RunningService, startReadyReplica, startService } from '../support/replica.ts';
+import { type Supervised, supervise } from '../support/supervised.ts';
 
+const SCRIPT = 'services/payment/src/main.ts';
 const KEYS_PATH = '/.well-known/jwks.json';
 
 /** The keys of a gateway, and tokens that it would give. They hold whatever the clock of a test says. */
@@ -69,6 +71,8 @@ export interface BillingService extends AsyncDisposable {
   readonly service: RunningService;
   /** Starts another replica, as a process of its own, to be killed. */
   startProcess(): Promise<Replica>;
+  /** Starts another replica that comes back when it is killed. */
+  supervise(): Promise<Supervised>;
   /** @param scope all of billing when absent. */
   callerOf(subject: string, scope?: string, url?: string): Promise<Caller>;
   tokenOf(subject: string, scope: string): Promise<string>;
@@ -110,7 +114,8 @@ export async function startBilling(options: BillingOptions): Promise<BillingServ
   const kept = stack.move();
   return {
     service,
-    startProcess: () => startReadyReplica('services/payment/src/main.ts', place),
+    startProcess: () => startReadyReplica(SCRIPT, place),
+    supervise: () => supervise(SCRIPT, place),
     async callerOf(subject, scope = 'billing:write billing:read', url = service.url) {
       return caller(url, await issuer.tokenOf(subject, scope));
     },

@@ -8,23 +8,25 @@ import { request } from 'undici';
 export interface Front extends AsyncDisposable {
   /** Without a slash at its end. */
   readonly url: string;
-  /** Where requests go from now on. */
-  leadTo(url: string): void;
+  /** Where requests go from now on, by turns. */
+  leadTo(...urls: readonly string[]): void;
 }
 
 const NOTIFICATIONS = '/api/v1/payment/notifications/';
 
 /** Listens before the service does, which is told this address. */
 export async function startFront(): Promise<Front> {
-  let target: string | undefined;
+  let targets: readonly string[] = [];
+  let turn = 0;
   const server = createServer((incoming, outgoing) => {
-    passOn(incoming, outgoing, target).catch(() => outgoing.writeHead(502).end());
+    turn += 1;
+    passOn(incoming, outgoing, targets[turn % targets.length]).catch(() => outgoing.writeHead(502).end());
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    leadTo(url) {
-      target = url;
+    leadTo(...urls) {
+      targets = urls;
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

@@ -26,13 +26,18 @@ export interface PaymentService extends AsyncDisposable {
   startProcess(): Promise<Replica>;
 }
 
-/** @param settings besides what leads to the simulators. @param files see {@link startBilling}. */
+/**
+ * @param settings besides what leads to the simulators.
+ * @param files see {@link startBilling}.
+ * @param ownDatabaseUrl of a PostgreSQL that is killed; the one that all tests share when absent.
+ */
 export async function startPayment(
   settings: Readonly<Record<string, string>> = {},
   files: Readonly<Record<string, unknown>> = {},
+  ownDatabaseUrl?: string,
 ): Promise<PaymentService> {
   await using stack = new AsyncDisposableStack();
-  const { url: databaseUrl } = stack.use(await createDatabase());
+  const databaseUrl = ownDatabaseUrl ?? stack.use(await createDatabase()).url;
   const front = stack.use(await startFront());
   const webhook = (name: string) => ({ url: `${front.url}/api/v1/payment/notifications/${name}`, secret: SECRET });
   const payfast = stack.use(await startPayfast({ mode: 'live', ...QUICK }));
@@ -111,7 +116,9 @@ type Choice = 'pay' | 'decline' | 'cancel';
 /** The payer goes to the page of the payment and chooses, whichever provider has it. */
 export async function choose({ url }: Made, choice: Choice): Promise<Response> {
   if (new URL(url).pathname.split('/')[1] !== 'pay') return decideAt(url, choice);
-  const page = await (await fetch(url)).text();
+  const shown = await fetch(url);
+  const page = await shown.text();
+  if (!shown.ok) throw new Error(`The page is not there: ${page}`);
   if (!page.includes('name="signature"')) return post(url, [['decision', choice]]);
   const fields = [...page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];
   const [, action = ''] = /action="([^"]*)"/.exec(page) ?? [];

@@ -5,17 +5,14 @@ import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { type ControlPlane, startControlPlane } from '@rollcall/local/control-plane.ts';
 import { type KubectlRun, runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
-import { freePorts } from '@rollcall/local/ports.ts';
 import { type Postgres, startPostgres } from '@rollcall/local/postgres.ts';
 import { type Redis, startRedis } from '@rollcall/local/redis.ts';
 import { findRedisBinary } from '@rollcall/local/redis-binary.ts';
 import { createServiceRole } from '@rollcall/local/service-role.ts';
-import { type Replica, startReadyReplica, startReplica } from './replica.ts';
 import { startServiceProxy } from './service-proxy.ts';
+import { type Supervised, supervise } from './supervised.ts';
 
 const NAMESPACE = 'rollcall';
-/** What the kubelet does at first; it backs off later. */
-const RESTART_DELAY_MS = 1000;
 
 /** Rollcall on a control plane and a database of its own, to be broken. */
 export interface Deployment extends AsyncDisposable {
@@ -29,18 +26,6 @@ export interface Deployment extends AsyncDisposable {
   /** Undefined where there are no gateways. */
   readonly redis: Redis | undefined;
   kubectl(args: readonly string[], run?: KubectlRun): Promise<string>;
-}
-
-/** A replica that is started again when it ends, as the kubelet does with a container. */
-export interface Supervised extends AsyncDisposable {
-  /** The process that runs now, or ran last. */
-  readonly current: Replica;
-  /** How often it was started again. */
-  readonly restarts: number;
-  /** Of a service that offers gRPC; the same for each of its processes. */
-  readonly grpcPort: number;
-  /** Of every process so far, the newest last. */
-  readonly logFiles: readonly string[];
 }
 
 export interface DeploymentOptions {
@@ -119,45 +104,4 @@ async function startOwnRedis(directory: string): Promise<Redis> {
     log: (line) => console.error(line),
   });
   return startRedis({ directory, binary });
-}
-
-function portOf(url: string): number {
-  return Number(new URL(url).port);
-}
-
-async function supervise(script: string, given: Parameters<typeof startReplica>[1]): Promise<Supervised> {
-  const [grpcPort = 0] = await freePorts(1);
-  const options = { ...given, settings: { ROLLCALL_GRPC_PORT: String(grpcPort), ...given.settings } };
-  let current = await startReadyReplica(script, options);
-  let restarts = 0;
-  const logFiles = [current.process.logFile];
-  let stopping = false;
-  const ports = [portOf(current.url), portOf(current.adminUrl)] as const;
-  const watching = (async () => {
-    while (true) {
-      await current.process.exited;
-      if (stopping) return;
-      await new Promise((resolve) => setTimeout(resolve, RESTART_DELAY_MS));
-      if (stopping) return;
-      restarts += 1;
-      current = await startReplica(script, { ...options, ports });
-      logFiles.push(current.process.logFile);
-    }
-  })();
-  return {
-    get current() {
-      return current;
-    },
-    get restarts() {
-      return restarts;
-    },
-    grpcPort,
-    logFiles,
-    async [Symbol.asyncDispose]() {
-      stopping = true;
-      await current.process.stop();
-      await watching;
-      await current.process.stop();
-    },
-  };
 }

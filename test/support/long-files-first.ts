@@ -14,6 +14,7 @@ const LONG = [
   'test/payment/payment-kills.test.ts',
   'test/e2e/start.test.ts',
   'test/communication/crashes.test.ts',
+  'test/communication/kills.test.ts',
   'test/chart/lifecycle.test.ts',
   'local/src/go-build.test.ts',
   'test/cluster/chart/in-use.test.ts',

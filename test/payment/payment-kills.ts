@@ -16,6 +16,8 @@ const LANES = 8;
 const PAUSE_MS = 100;
 /** From what a provider does to its answer: who is killed in between never knows. */
 const ANSWERS_AFTER_MS = 200;
+/** Providers say it again for hours, and those here for a minute and more. */
+const retryDelaysMs = Array.from({ length: 200 }, () => 500);
 const RENEWALS_A_ROUND = 3;
 const PROVIDERS = ['stripe', 'yoco', 'payfast', 'sandbox'] as const;
 const SCOPE = 'payments:write payments:read refunds:write billing:write billing:read';
@@ -38,7 +40,7 @@ export async function killPayment(rounds: number): Promise<readonly unknown[]> {
   const directory = await mkdtemp(join(inject('temporaryDirectory'), 'payment-kills-'));
   const postgres = stack.use(await startPostgres({ directory: join(directory, 'postgres') }));
   const databaseUrl = await postgres.createDatabase('payment');
-  const payment = stack.use(await startPayment({}, {}, databaseUrl));
+  const payment = stack.use(await startPayment({}, {}, { databaseUrl, retryDelaysMs }));
   const shop = await openShop(payment);
   const supervise = async () => stack.use(await payment.billing.supervise());
   const replicas = await Promise.all([supervise(), supervise()]);
@@ -172,10 +174,14 @@ const TIME_PASSES = [
 ];
 
 const OPEN = `
-  SELECT 'payment' AS what, id, state FROM payments WHERE state NOT IN ('succeeded', 'partially_refunded', 'cancelled')
-  UNION ALL SELECT 'refund', id, state FROM refunds WHERE state <> 'succeeded'
-  UNION ALL SELECT 'notification', id, state FROM notifications WHERE state <> 'done'
-  UNION ALL SELECT 'subscription', id, state FROM subscriptions WHERE open_key IS NOT NULL OR ${NOT_RENEWED}
+  SELECT 'payment' AS what, id, state, concat_ws(' ', provider, purpose, reason, look_ups) AS more FROM payments
+    WHERE state NOT IN ('succeeded', 'partially_refunded', 'cancelled')
+  UNION ALL SELECT 'refund', refunds.id, refunds.state, concat_ws(' ', provider, failure, calls, refunds.look_ups)
+    FROM refunds JOIN payments ON payments.id = payment_id WHERE refunds.state <> 'succeeded'
+  UNION ALL SELECT 'notification', id, state, concat_ws(' ', provider, remark, attempts)
+    FROM notifications WHERE state <> 'done'
+  UNION ALL SELECT 'subscription', id, state, concat_ws(' ', open_key, open_charge, open_payment_id, due_at)
+    FROM subscriptions WHERE open_key IS NOT NULL OR ${NOT_RENEWED}
   LIMIT 10`;
 
 async function untilAllIsOver(databaseUrl: string): Promise<void> {

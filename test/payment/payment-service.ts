@@ -10,7 +10,7 @@ import { type BillingService, type Caller, idOf, sellers, startBilling } from '.
 import { type Front, startFront } from './front.ts';
 
 const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX';
-const QUICK = { retryDelaysMs: [50, 200, 1000, 3000] };
+const QUICK = [50, 200, 1000, 3000];
 const PAYMENT_SCOPES = 'payments:write payments:read refunds:write';
 
 /** Payment with simulated providers, behind the open ways of a gateway. */
@@ -29,20 +29,21 @@ export interface PaymentService extends AsyncDisposable {
 /**
  * @param settings besides what leads to the simulators.
  * @param files see {@link startBilling}.
- * @param ownDatabaseUrl of a PostgreSQL that is killed; the one that all tests share when absent.
+ * @param own for what is killed: its own database, and when providers repeat notifications.
  */
 export async function startPayment(
   settings: Readonly<Record<string, string>> = {},
   files: Readonly<Record<string, unknown>> = {},
-  ownDatabaseUrl?: string,
+  own: { readonly databaseUrl?: string; readonly retryDelaysMs?: readonly number[] } = {},
 ): Promise<PaymentService> {
   await using stack = new AsyncDisposableStack();
-  const databaseUrl = ownDatabaseUrl ?? stack.use(await createDatabase()).url;
+  const { retryDelaysMs = QUICK } = own;
+  const databaseUrl = own.databaseUrl ?? stack.use(await createDatabase()).url;
   const front = stack.use(await startFront());
   const webhook = (name: string) => ({ url: `${front.url}/api/v1/payment/notifications/${name}`, secret: SECRET });
-  const payfast = stack.use(await startPayfast({ mode: 'live', ...QUICK }));
-  const yoco = stack.use(await startYoco({ webhook: webhook('yoco'), secretKey: 'sk_live_1', ...QUICK }));
-  const stripe = stack.use(await startStripe({ webhook: webhook('stripe'), secretKey: 'sk_test_1', ...QUICK }));
+  const payfast = stack.use(await startPayfast({ mode: 'live', retryDelaysMs }));
+  const yoco = stack.use(await startYoco({ webhook: webhook('yoco'), secretKey: 'sk_live_1', retryDelaysMs }));
+  const stripe = stack.use(await startStripe({ webhook: webhook('stripe'), secretKey: 'sk_test_1', retryDelaysMs }));
   const billing = stack.use(
     await startBilling({
       databaseUrl,

@@ -17,9 +17,9 @@ import { type StartWorld, type World, worlds } from './provider-worlds.ts';
 // What the domain may rely on, whichever provider it is, against the simulators, which have no code
 // in common with the adapters.
 
-const agent = createGuardedAgent({ mayConnect: () => true, connectTimeoutMs: 500, keepAlive: false });
+const agent = createGuardedAgent({ mayConnect: () => true, connectTimeoutMs: 2000, keepAlive: false });
 afterAll(() => agent.destroy());
-const calls = { clock: systemClock, dispatcher: agent, timeoutMs: 1000 };
+const calls = { clock: systemClock, dispatcher: agent, timeoutMs: 5000 };
 
 type Succeeded = Extract<ProviderFact, { readonly kind: 'payment.succeeded' }>;
 

@@ -39,10 +39,10 @@ async function startCharges() {
   await migrate({ pool: connections, schema: 'payment', directories: [platformMigrations, directory], log });
   const receiver = stack.use(await startReceiver());
   const simulator = stack.use(await startPayfast({ mode: 'live', retryDelaysMs: [20] }));
-  const dispatcher = createGuardedAgent({ mayConnect: () => true, connectTimeoutMs: 200, keepAlive: false });
+  const dispatcher = createGuardedAgent({ mayConnect: () => true, connectTimeoutMs: 2000, keepAlive: false });
   stack.defer(() => dispatcher.destroy());
   const settings = { ...somePayFastSettings(new URL(simulator.url)), isTest: false, sources: ['127.0.0.1'] };
-  const calls = { clock: systemClock, dispatcher, timeoutMs: 400, resolve: () => Promise.reject(new Error('none')) };
+  const calls = { clock: systemClock, dispatcher, timeoutMs: 2000, resolve: () => Promise.reject(new Error('none')) };
   const payfast = createPayFast({ ...calls, settings: { ...settings, notifyUrl: `${receiver.url}/itn` } });
   const providers = { names: ['payfast'], default: 'payfast', find: () => payfast } as const;
   const keys = [{ id: 'one', key: randomBytes(32) }];

@@ -4,7 +4,7 @@ import { ask, NoAnswerError } from '@rollcall/platform/outbound/exchange.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 
-const agent = createGuardedAgent({ mayConnect: () => true, connectTimeoutMs: 500, keepAlive: false });
+const agent = createGuardedAgent({ mayConnect: () => true, connectTimeoutMs: 2000, keepAlive: false });
 afterAll(() => agent.destroy());
 
 /** A server that does to each connection what it is told, once the request's head has come. */

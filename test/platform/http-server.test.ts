@@ -17,12 +17,17 @@ const LARGE = Buffer.alloc(20 * 1024 * 1024, 'x');
 let app: App;
 let port: number;
 let largeAnswer: ServerResponse | undefined;
+/** How many requests have been read that are answered half a second after closing has begun. */
+let slowRequests: number;
+let closing: PromiseWithResolvers<void>;
 
 beforeEach(() => startApp({ closingLimitMs: 60_000 }));
 afterEach(() => app.close());
 
 async function startApp({ closingLimitMs }: { readonly closingLimitMs: number }): Promise<void> {
   largeAnswer = undefined;
+  slowRequests = 0;
+  closing = Promise.withResolvers();
   app = createServer({
     log: createLogger('test', 'silent'),
     metrics: createMetrics('test'),
@@ -42,12 +47,20 @@ async function startApp({ closingLimitMs }: { readonly closingLimitMs: number })
     return reply.type('text/plain').send(LARGE);
   });
   app.get('/slow', async () => {
+    slowRequests += 1;
+    await closing.promise;
     await sleep(500);
     return { ok: true };
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const address = app.server.address();
   port = typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+function close(): Promise<void> {
+  const closed = app.close();
+  closing.resolve();
+  return closed;
 }
 
 interface Answer {
@@ -91,9 +104,9 @@ test('closing answers what is under way and waits for no connection that is idle
   const [busy, idle] = [keepAliveAgent(), keepAliveAgent()];
   await get('/quick', idle);
   const slow = get('/slow', busy);
-  await sleep(100);
+  await expect.poll(() => slowRequests).toBe(1);
   const startedAt = performance.now();
-  const closed = app.close();
+  const closed = close();
   expect((await slow).status).toBe(200);
   await closed;
   expect(performance.now() - startedAt).toBeLessThan(2000);
@@ -145,8 +158,8 @@ test('the drain ends early where nobody is connected, and not before somebody co
 test('who asks again right after an answer that was under way when closing began is answered', async () => {
   const agents = Array.from({ length: 20 }, keepAliveAgent);
   const slow = agents.map((agent) => get('/slow', agent));
-  await sleep(100);
-  const closed = app.close();
+  await expect.poll(() => slowRequests).toBe(agents.length);
+  const closed = close();
   const again = async (index: number) => {
     await slow[index];
     await sleep(100 * Math.random());

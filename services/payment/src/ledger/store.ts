@@ -1,3 +1,4 @@
+import { joined, type Statement } from '@rollcall/platform/postgres/joined.ts';
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { LedgerEntry } from '../domain/ledger.ts';
 import type { Owner } from '../domain/owner.ts';
@@ -8,30 +9,57 @@ interface EntryOwner {
   readonly paymentId?: string;
 }
 
-/**
- * Adds entries to the ledger, in the transaction of what they are of. One whose key is there already
- * is not entered again.
- */
+/** Adds entries to the ledger, in the transaction of what they are of. */
 export async function postEntries(
   client: PoolClient,
-  { subject, paymentId }: EntryOwner,
+  owner: EntryOwner,
   entries: readonly LedgerEntry[],
 ): Promise<void> {
-  for (const { key, kind, currency, postings } of entries.filter((entry) => entry.postings.length > 0)) {
-    const { rows } = await client.query<{ id: string }>(
-      `INSERT INTO ledger_entries (subject, key, kind, currency, payment_id) VALUES ($1, $2, $3, $4, $5)
-       ON CONFLICT (key) DO NOTHING RETURNING id`,
-      [subject, key, kind, currency, paymentId],
-    );
-    const [entry] = rows;
-    if (entry === undefined) continue;
-    await client.query(
-      `INSERT INTO ledger_postings (entry_id, account, amount, place)
-       SELECT $1, account, amount, place
-       FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS posting (account, amount, place)`,
-      [entry.id, postings.map(({ account }) => account), postings.map(({ amount }) => amount.toString())],
-    );
-  }
+  const statements = entryStatements(owner, entries);
+  if (statements.length > 0) await client.query(joined('enter', statements, 'SELECT FROM entry'));
+}
+
+/**
+ * That add entries to the ledger. One whose key is there already is not entered again.
+ *
+ * @returns none where there is nothing to enter.
+ */
+export function entryStatements(
+  { subject, paymentId }: EntryOwner,
+  entries: readonly LedgerEntry[],
+): readonly Statement[] {
+  const entered = entries.filter(({ postings }) => postings.length > 0);
+  if (entered.length === 0) return [];
+  const places = entered.flatMap(({ key, postings }) =>
+    postings.map(({ account, amount }, index) => ({ key, account, amount: amount.toString(), place: index + 1 })),
+  );
+  const entry = {
+    name: 'entry',
+    text: `INSERT INTO ledger_entries (subject, key, kind, currency, payment_id)
+      SELECT $1, key, kind, currency, $2 FROM unnest($3::text[], $4::text[], $5::text[]) AS entered (key, kind, currency)
+      ON CONFLICT (key) DO NOTHING RETURNING id, key`,
+    values: [
+      subject,
+      paymentId,
+      entered.map(({ key }) => key),
+      entered.map(({ kind }) => kind),
+      entered.map(({ currency }) => currency),
+    ],
+  };
+  const posting = {
+    name: 'posting',
+    text: `INSERT INTO ledger_postings (entry_id, account, amount, place)
+      SELECT id, account, amount, place
+      FROM unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[]) AS posted (key, account, amount, place)
+        JOIN entry USING (key)`,
+    values: [
+      places.map(({ key }) => key),
+      places.map(({ account }) => account),
+      places.map(({ amount }) => amount),
+      places.map(({ place }) => place),
+    ],
+  };
+  return [entry, posting];
 }
 
 /** Of one account in one currency, in minor units: a debit is positive. */

@@ -89,8 +89,8 @@ export async function createPayments(
     routes: [
       paymentRoutes(making),
       refundRoutes({ payments, refunds, refunding, idempotency }),
-      notificationRoutes({ receiving, wake }),
-      providerNotificationRoutes({ inbox, idempotency, wake }),
+      notificationRoutes({ receiving, wake: () => inboxWork.wake() }),
+      providerNotificationRoutes({ inbox, idempotency, wake: () => inboxWork.wake() }),
       ledgerRoutes(ledger),
       settlementCheckRoute({ pool, find: (name) => providers.find(name) }),
     ],

@@ -4,70 +4,54 @@ import type { KnownCharge, KnownDispute, KnownReturn, Snapshot } from '../domain
 import { PAYMENT_COLUMNS, type PaymentRow, paymentOf } from './payment-rows.ts';
 
 interface MoneyRow {
+  readonly ref: string;
   readonly amount: string;
   readonly currency: string;
 }
 
-interface ChargeRow extends MoneyRow {
-  readonly charge_ref: string;
-  readonly fee: string | null;
-  readonly is_booked: boolean;
-}
+type KnownRow = MoneyRow &
+  (
+    | { readonly kind: 'charge'; readonly fee: string | null; readonly is_booked: boolean }
+    | { readonly kind: 'return'; readonly is_booked: boolean }
+    | { readonly kind: 'dispute'; readonly state: KnownDispute['state'] }
+  );
 
-interface ReturnRow extends MoneyRow {
-  readonly refund_ref: string;
-  readonly is_booked: boolean;
-}
+const LOCK = { name: 'lock payment', text: `SELECT ${PAYMENT_COLUMNS} FROM payments WHERE id = $1 FOR UPDATE` };
 
-interface DisputeRow extends MoneyRow {
-  readonly dispute_ref: string;
-  readonly state: KnownDispute['state'];
-}
+/** All that providers say of the money of a payment. */
+const MONEY = {
+  name: 'money of payment',
+  text: `SELECT 'charge' AS kind, charge_ref AS ref, amount, currency, fee, is_booked, NULL AS state, created_at
+    FROM charges WHERE payment_id = $1
+    UNION ALL SELECT 'return', refund_ref, amount, currency, NULL, is_booked, NULL, created_at
+    FROM returns WHERE payment_id = $1
+    UNION ALL SELECT 'dispute', dispute_ref, amount, currency, NULL, NULL, state, created_at
+    FROM disputes WHERE payment_id = $1
+    ORDER BY created_at, ref`,
+};
 
 /** Locks a payment until the transaction ends, and reads what is known of it. No provider is called meanwhile. */
 export async function lockPayment(client: PoolClient, vault: Vault, id: string): Promise<Snapshot | undefined> {
-  const { rows } = await client.query<PaymentRow>(`SELECT ${PAYMENT_COLUMNS} FROM payments WHERE id = $1 FOR UPDATE`, [
-    id,
-  ]);
+  const { rows } = await client.query<PaymentRow>({ ...LOCK, values: [id] });
   const [row] = rows;
   if (row === undefined) return undefined;
-  const { rows: charges } = await client.query<ChargeRow>(
-    'SELECT charge_ref, amount, currency, fee, is_booked FROM charges WHERE payment_id = $1 ORDER BY created_at, charge_ref',
-    [id],
-  );
-  const { rows: returns } = await client.query<ReturnRow>(
-    'SELECT refund_ref, amount, currency, is_booked FROM returns WHERE payment_id = $1 ORDER BY created_at, refund_ref',
-    [id],
-  );
-  const { rows: disputes } = await client.query<DisputeRow>(
-    'SELECT dispute_ref, amount, currency, state FROM disputes WHERE payment_id = $1 ORDER BY created_at, dispute_ref',
-    [id],
-  );
-  return {
-    payment: paymentOf(vault, row),
-    charges: charges.map(chargeOf),
-    returns: returns.map(returnOf),
-    disputes: disputes.map(disputeOf),
-  };
+  // A statement of its own: it sees what the one who had the lock before has written.
+  const { rows: known } = await client.query<KnownRow>({ ...MONEY, values: [id] });
+  return { payment: paymentOf(vault, row), ...knownOf(known) };
 }
 
-function returnOf({ refund_ref, is_booked, ...money }: ReturnRow): KnownReturn {
-  return { refundRef: refund_ref, money: moneyOf(money), isBooked: is_booked };
-}
-
-function disputeOf({ dispute_ref, state, ...money }: DisputeRow): KnownDispute {
-  return { disputeRef: dispute_ref, money: moneyOf(money), state };
-}
-
-function moneyOf({ amount, currency }: MoneyRow): KnownCharge['money'] {
-  return { amount: BigInt(amount), currency };
-}
-
-function chargeOf({ charge_ref, fee, is_booked, ...money }: ChargeRow): KnownCharge {
-  return {
-    chargeRef: charge_ref,
-    money: moneyOf(money),
-    fee: fee === null ? undefined : BigInt(fee),
-    isBooked: is_booked,
-  };
+function knownOf(rows: readonly KnownRow[]): Omit<Snapshot, 'payment'> {
+  const charges: KnownCharge[] = [];
+  const returns: KnownReturn[] = [];
+  const disputes: KnownDispute[] = [];
+  for (const row of rows) {
+    const money = { amount: BigInt(row.amount), currency: row.currency };
+    if (row.kind === 'dispute') disputes.push({ disputeRef: row.ref, money, state: row.state });
+    else if (row.kind === 'return') returns.push({ refundRef: row.ref, money, isBooked: row.is_booked });
+    else {
+      const fee = row.fee === null ? undefined : BigInt(row.fee);
+      charges.push({ chargeRef: row.ref, money, fee, isBooked: row.is_booked });
+    }
+  }
+  return { charges, returns, disputes };
 }

@@ -9,6 +9,17 @@ import type { Inbox, ReceivedNotification } from '../domain/inbox.ts';
 const LEASE_SECONDS = 30;
 const KEPT_DAYS = 90;
 
+const KEEP = {
+  name: 'keep notification',
+  text: `INSERT INTO notifications (id, provider, event_key, sealed, state, remark, due_at)
+    VALUES ($1, $2, $3, $4, 'new', $5, now()) ON CONFLICT (provider, event_key) DO NOTHING`,
+};
+
+const END = {
+  name: 'end notification',
+  text: 'UPDATE notifications SET state = $2, remark = COALESCE($3, remark), due_at = NULL WHERE id = $1',
+};
+
 interface Row {
   readonly id: string;
   readonly provider: ProviderName;
@@ -34,11 +45,8 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
   return {
     async keep({ provider, eventKey, body, remark }) {
       const id = randomUUID();
-      const { rowCount } = await pool().query(
-        `INSERT INTO notifications (id, provider, event_key, sealed, state, remark, due_at)
-         VALUES ($1, $2, $3, $4, 'new', $5, now()) ON CONFLICT (provider, event_key) DO NOTHING`,
-        [id, provider, eventKey, vault.seal(body, notificationContext(id)), remark],
-      );
+      const sealed = vault.seal(body, notificationContext(id));
+      const { rowCount } = await pool().query({ ...KEEP, values: [id, provider, eventKey, sealed, remark] });
       return rowCount === 1;
     },
     async take(limit) {
@@ -56,10 +64,7 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
       );
     },
     async end(id, state, remark) {
-      await pool().query(
-        `UPDATE notifications SET state = $2, remark = COALESCE($3, remark), due_at = NULL WHERE id = $1`,
-        [id, state, remark],
-      );
+      await pool().query({ ...END, values: [id, state, remark] });
     },
     async putOff(id, seconds) {
       await pool().query(

@@ -6,8 +6,9 @@ import { dueAt } from '../domain/due.ts';
 import type { Payment, PaymentHistoryEntry, PaymentStore } from '../domain/payments.ts';
 import { lockPayment } from './locked-payment.ts';
 import { matchPayment } from './match.ts';
+import { insertPayment } from './new-payments.ts';
 import { foldedEmail, PAYMENT_COLUMNS, type PaymentRow, pageTokenHash, paymentOf } from './payment-rows.ts';
-import { insertPayment, type PaymentTableDeps, writeChange } from './write-payment.ts';
+import { type PaymentTableDeps, writeChange } from './write-payment.ts';
 
 export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
   const { pool, vault, emails, clock } = deps;
@@ -19,7 +20,11 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
   };
 
   return {
-    create: (terms, expiresAt) => inTransaction(pool(), (client) => insertPayment(deps, client, { terms, expiresAt })),
+    async create(terms, expiresAt) {
+      const payment = (await insertPayment(deps, terms, expiresAt)) ?? (await read('id = $1', [terms.id]));
+      if (payment === undefined) throw new Error('The payment that was made is gone');
+      return payment;
+    },
     find: (id, owner) => read('id = $1 AND ($2::text IS NULL OR subject = $2)', [id, owner]),
     findByPageToken: (token) => read('page_token_hash = $1', [pageTokenHash(token)]),
     async list({ owner, status, provider, customerEmail, page }) {
@@ -75,15 +80,17 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
   };
 }
 
+const BEGIN_CALL = {
+  name: 'begin call',
+  text: `UPDATE payments SET called_at = now(), due_at = now() + interval '1 minute', updated_at = now()
+    WHERE id = $1 AND called_at IS NULL AND state = 'pending'`,
+};
+
 /** Guarded updates of one statement each. */
 function callMarks(pool: () => Pool): Pick<PaymentStore, 'beginCall' | 'withdrawCall' | 'hurry'> {
   return {
     async beginCall(id) {
-      const { rowCount } = await pool().query(
-        `UPDATE payments SET called_at = now(), due_at = now() + interval '1 minute', updated_at = now()
-         WHERE id = $1 AND called_at IS NULL AND state = 'pending'`,
-        [id],
-      );
+      const { rowCount } = await pool().query({ ...BEGIN_CALL, values: [id] });
       return rowCount === 1;
     },
     async withdrawCall(id) {

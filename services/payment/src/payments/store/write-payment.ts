@@ -1,18 +1,16 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { RecordEvents } from '@rollcall/platform/events/events.ts';
+import { joined, type Statement } from '@rollcall/platform/postgres/joined.ts';
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { LateCapture } from '../../domain/payment-states.ts';
 import type { StoredMethod } from '../../domain/ports.ts';
-import { postEntries } from '../../ledger/store.ts';
+import { entryStatements } from '../../ledger/store.ts';
 import type { ChangeSource, PlannedChange } from '../domain/changes.ts';
 import { dueAt } from '../domain/due.ts';
 import { paymentEventData } from '../domain/events.ts';
-import type { KnownCharge, Payment, PaymentStore } from '../domain/payments.ts';
-import { lockPayment } from './locked-payment.ts';
-import { type PaymentSealing, pageTokenHash, refundContext, sealedColumns } from './payment-rows.ts';
-
-const PAGE_TOKEN_BYTES = 32;
+import type { Payment } from '../domain/payments.ts';
+import { type PaymentSealing, refundContext, sealedColumns } from './payment-rows.ts';
 
 /** A payment that has moved, or whose method the provider keeps now. */
 interface PaymentMove {
@@ -35,51 +33,6 @@ export interface PaymentTableDeps extends PaymentSealing {
   readonly onMoved: OnPaymentMoved;
 }
 
-type NewPayment = Parameters<PaymentStore['create']>[0];
-
-export async function insertPayment(
-  deps: PaymentTableDeps,
-  client: PoolClient,
-  { terms, expiresAt }: { readonly terms: NewPayment; readonly expiresAt: Date },
-): Promise<Payment> {
-  const { id, subject, provider, purpose, money, customerId, invoiceId } = terms;
-  const pageToken = randomBytes(PAGE_TOKEN_BYTES).toString('base64url');
-  const { sealed, emailIndex, methodIndex } = sealedColumns(deps, id, { ...terms, pageToken, redirect: undefined });
-  const { rowCount } = await client.query(
-    `INSERT INTO payments (id, subject, provider, purpose, amount, currency, state, sealed, email_index, method_index,
-       page_token_hash, customer_id, invoice_id, expires_at, due_at)
-     VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10, $11, $12, $13, $13) ON CONFLICT (id) DO NOTHING`,
-    [
-      id,
-      subject,
-      provider,
-      purpose,
-      money.amount.toString(),
-      money.currency,
-      sealed,
-      emailIndex,
-      methodIndex,
-      pageTokenHash(pageToken),
-      customerId,
-      invoiceId,
-      expiresAt,
-    ],
-  );
-  const snapshot = await lockPayment(client, deps.vault, id);
-  if (snapshot === undefined) throw new Error('The payment that was made is gone');
-  const { payment } = snapshot;
-  if (rowCount === 1) {
-    await client.query(
-      `INSERT INTO payment_events (payment_id, event, source, to_state) VALUES ($1, 'created', 'caller', 'pending')`,
-      [id],
-    );
-    await deps.recordEvents(client, [
-      { subject, type: 'payment.created', resourceId: id, data: paymentEventData(payment) },
-    ]);
-  }
-  return payment;
-}
-
 interface Written {
   readonly told: {
     readonly event: string;
@@ -96,35 +49,43 @@ export async function writeChange(
   client: PoolClient,
   { told, planned }: Written,
 ): Promise<Payment> {
-  const { movedFrom, entries, method, refund } = planned;
-  const payment = await updatePayment(deps, client, planned.payment);
-  const { id, subject, state } = payment;
-  await writeMoney(client, planned);
-  await client.query(
-    `INSERT INTO payment_events (payment_id, event, source, from_state, to_state, reason, actor)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-    [id, told.event, told.source, movedFrom ?? state, state, told.reason, told.actor],
+  const { movedFrom, entries, charges, method, refund } = planned;
+  const { id, subject, state } = planned.payment;
+  await writeSeldomMoney(client, planned);
+  const statements = [
+    paymentStatement(deps, planned.payment),
+    {
+      name: 'history',
+      text: `INSERT INTO payment_events (payment_id, event, source, from_state, to_state, reason, actor)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+      values: [id, told.event, told.source, movedFrom ?? state, state, told.reason, told.actor],
+    },
+    ...(charges.length === 0 ? [] : [chargesStatement(planned)]),
+    ...entryStatements({ subject, paymentId: id }, entries),
+    ...(movedFrom === undefined ? [] : [eventStatement(deps.recordEvents, planned.payment, state)]),
+  ];
+  const written = charges.length === 0 ? '0' : '(SELECT count(*)::int FROM charge)';
+  const { rows } = await client.query<{ updated_at: Date; charges: number }>(
+    joined('change', statements, `SELECT updated_at, ${written} AS charges FROM payment`),
   );
-  await postEntries(client, { subject, paymentId: id }, entries);
-  if (movedFrom !== undefined) {
-    const data = paymentEventData(payment);
-    await deps.recordEvents(client, [{ subject, type: `payment.${state}`, resourceId: id, data }]);
-  }
+  const [row] = rows;
+  // Who tried then finds that payment by it.
+  if (row?.charges !== charges.length) throw new Error('The charge is of another payment');
+  const payment = { ...planned.payment, updatedAt: row.updated_at };
   if (movedFrom !== undefined || method !== undefined)
     await deps.onMoved(client, { payment, method, isReturned: refund > 0n });
   if (refund > 0n) await insertLateRefund(deps, client, { payment, amount: refund });
   return payment;
 }
 
-/** What the provider says of the payment's money. @throws Error where another payment has it. */
-async function writeMoney(client: PoolClient, planned: PlannedChange): Promise<void> {
-  const { payment, replaced, charges, returns, dispute } = planned;
+/** What providers seldom say of money. @throws Error where another payment has it. */
+async function writeSeldomMoney(client: PoolClient, planned: PlannedChange): Promise<void> {
+  const { payment, replaced, returns, dispute } = planned;
   const { id, provider } = payment;
   if (replaced !== undefined) {
     const where = 'provider = $1 AND charge_ref = $2 AND payment_id = $3';
     await client.query(`DELETE FROM charges WHERE ${where}`, [provider, replaced, id]);
   }
-  for (const charge of charges) await writeCharge(client, payment, charge);
   for (const { refundRef, money, isBooked } of returns) {
     const { rowCount } = await client.query(
       `INSERT INTO returns (provider, refund_ref, payment_id, amount, currency, is_booked) VALUES ($1, $2, $3, $4, $5, $6)
@@ -145,27 +106,37 @@ async function writeMoney(client: PoolClient, planned: PlannedChange): Promise<v
   if (rowCount !== 1) throw new Error('The dispute is of another payment');
 }
 
-/** @throws Error where another payment has the charge: who tried then finds that payment by it. */
-async function writeCharge(client: PoolClient, payment: Payment, charge: KnownCharge): Promise<void> {
-  const { chargeRef, money, fee, isBooked } = charge;
-  const { rowCount } = await client.query(
-    `INSERT INTO charges (provider, charge_ref, payment_id, amount, currency, fee, is_booked)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)
-     ON CONFLICT (provider, charge_ref) DO UPDATE SET fee = excluded.fee, is_booked = excluded.is_booked
-     WHERE charges.payment_id = excluded.payment_id`,
-    [payment.provider, chargeRef, payment.id, money.amount.toString(), money.currency, fee?.toString(), isBooked],
-  );
-  if (rowCount !== 1) throw new Error('The charge is of another payment');
+/** It RETURNs nothing of a charge that another payment has. */
+function chargesStatement({ payment, charges }: PlannedChange): Statement {
+  return {
+    name: 'charge',
+    text: `INSERT INTO charges (provider, charge_ref, payment_id, amount, currency, fee, is_booked)
+      SELECT $1, charge_ref, $2, amount, currency, fee, is_booked
+      FROM unnest($3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::boolean[])
+        AS told (charge_ref, amount, currency, fee, is_booked)
+      ON CONFLICT (provider, charge_ref) DO UPDATE SET fee = excluded.fee, is_booked = excluded.is_booked
+      WHERE charges.payment_id = excluded.payment_id RETURNING charge_ref`,
+    values: [
+      payment.provider,
+      payment.id,
+      charges.map(({ chargeRef }) => chargeRef),
+      charges.map(({ money }) => money.amount.toString()),
+      charges.map(({ money }) => money.currency),
+      charges.map(({ fee }) => fee?.toString()),
+      charges.map(({ isBooked }) => isBooked),
+    ],
+  };
 }
 
-async function updatePayment(deps: PaymentTableDeps, client: PoolClient, payment: Payment): Promise<Payment> {
+function paymentStatement(deps: PaymentTableDeps, payment: Payment): Statement {
   const { id, state, reason, balance, checkoutRef, chargeRef } = payment;
   const { sealed, methodIndex } = sealedColumns(deps, id, payment);
-  const { rows } = await client.query<{ updated_at: Date }>(
-    `UPDATE payments SET state = $2, reason = $3, captured = $4, refunded = $5, reserved = $6, sealed = $7,
+  return {
+    name: 'payment',
+    text: `UPDATE payments SET state = $2, reason = $3, captured = $4, refunded = $5, reserved = $6, sealed = $7,
        method_index = $8, checkout_ref = $9, charge_ref = $10, due_at = $11, processing_at = $12,
        decision = $13, updated_at = now() WHERE id = $1 RETURNING updated_at`,
-    [
+    values: [
       id,
       state,
       reason,
@@ -180,8 +151,27 @@ async function updatePayment(deps: PaymentTableDeps, client: PoolClient, payment
       payment.processingAt,
       payment.decision,
     ],
-  );
-  return { ...payment, updatedAt: rows[0]?.updated_at ?? payment.updatedAt };
+  };
+}
+
+/** Where the statement named `payment` RETURNs its row. @param what happened, as in the type of the event. */
+export function eventStatement(
+  recordEvents: RecordEvents,
+  payment: Payment,
+  what: Payment['state'] | 'created',
+): Statement {
+  const { id, subject } = payment;
+  return {
+    name: 'event',
+    text: `INSERT INTO events (id, subject, type, resource_id, data)
+      SELECT $1::uuid, $2::text, $3::text, $4::uuid, $5::bytea FROM payment`,
+    values: recordEvents.valuesOf({
+      subject,
+      type: `payment.${what}`,
+      resourceId: id,
+      data: paymentEventData(payment),
+    }),
+  };
 }
 
 interface LateRefund {

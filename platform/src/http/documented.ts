@@ -40,6 +40,19 @@ export const Member = {
   }),
 };
 
+/**
+ * Where a schema has a pattern without words, which validation would have to tell people of: JSON
+ * pointers in it.
+ */
+export function wordlessPatterns(schema: unknown, at = ''): readonly string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const isWordless = 'pattern' in schema && typeof schema.pattern === 'string' && !(WORDS in schema);
+  const below = Object.entries(schema).flatMap(([name, member]) =>
+    name === DOCUMENTED ? [] : wordlessPatterns(member, `${at}/${name}`),
+  );
+  return isWordless ? [at, ...below] : below;
+}
+
 interface BodySchema {
   readonly type?: string;
   readonly additionalProperties?: boolean | object;

@@ -22,14 +22,21 @@ const parts = [
   { part: 'body', name: 'body' },
 ] as const;
 
+/** Without words of the schema's own: people do not read patterns. */
+const OTHER_FORM = 'must have the form that the documentation names';
+
 /**
- * What is wrong with a part of a request, as Fastify says it, and which values there may be where
- * those can be counted.
+ * What is wrong with a part of a request, in one sentence, and which values there may be where those
+ * can be counted.
+ *
+ * @param schema in which the faults were found.
  */
-export function describeSchemaFaults(faults: readonly FastifySchemaValidationError[], part: string): Error {
-  return new Error(
-    faults.map((fault) => `${part}${fault.instancePath} ${fault.message ?? ''}${allowedBy(fault)}`).join(', '),
-  );
+export function describeSchemaFaults(
+  faults: readonly FastifySchemaValidationError[],
+  part: string,
+  schema: unknown,
+): string {
+  return faults.map((fault) => `${part}${fault.instancePath} ${messageOf(fault, schema)}`).join(', ');
 }
 
 /**
@@ -80,7 +87,7 @@ function faultsIn(result: unknown): readonly FastifySchemaValidationError[] {
 }
 
 function fieldsOfOne(fault: FastifySchemaValidationError, root: string, schema: unknown): readonly FieldFault[] {
-  const { keyword, instancePath, params, message = 'is not valid' } = fault;
+  const { keyword, instancePath, params } = fault;
   const at = `${root}${instancePath}`;
   const below = (names: unknown, what: string) =>
     Array.isArray(names) ? names.map((name) => ({ path: `${at}/${pointerOf(name)}`, message: what })) : [];
@@ -93,16 +100,20 @@ function fieldsOfOne(fault: FastifySchemaValidationError, root: string, schema: 
       // Says again of each member that is not known that no schema allows it.
       return [];
     default:
-      return [{ path: at, message: `${wordsOf(fault, schema) ?? message}${allowedBy(fault)}` }];
+      return [{ path: at, message: messageOf(fault, schema) }];
   }
 }
 
+function messageOf(fault: FastifySchemaValidationError, schema: unknown): string {
+  const { keyword, message = 'is not valid' } = fault;
+  return keyword === 'pattern' ? wordsOf(fault, schema) : `${message}${allowedBy(fault)}`;
+}
+
 /** @returns those that the schema has for its pattern. */
-function wordsOf({ keyword, schemaPath }: FastifySchemaValidationError, schema: unknown): string | undefined {
-  if (keyword !== 'pattern') return undefined;
+function wordsOf({ schemaPath }: FastifySchemaValidationError, schema: unknown): string {
   const found = schemaPath.split('/').slice(1).reduce(memberOf, schema);
   const words = memberOf(found, WORDS);
-  return typeof words === 'string' ? words : undefined;
+  return typeof words === 'string' ? words : OTHER_FORM;
 }
 
 function memberOf(value: unknown, name: string): unknown {

@@ -6,15 +6,18 @@ import {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  type FastifySchema,
   fastify,
   LogController,
   type RawServerDefault,
 } from 'fastify';
+import type { SchemaErrorDataVar } from 'fastify/types/schema.js';
 import { Histogram, type Registry } from 'prom-client';
 import { Settings } from 'typebox/system';
 import type { Logger } from '../process/log.ts';
 import { bodyFault, jsonParser } from './body-text.ts';
 import { prepareClosing } from './closing.ts';
+import { wordlessPatterns } from './documented.ts';
 import { HttpError, plainErrorBody, type RenderError, serverError, serverErrors } from './errors.ts';
 import { followExpectations } from './expectations.ts';
 import { createPathMethods, type PathMethods } from './path-methods.ts';
@@ -132,7 +135,6 @@ export function createServer(options: ServerOptions): App {
     },
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     forceCloseConnections: 'idle',
-    schemaErrorFormatter: describeSchemaFaults,
     // What comes over an open connection while the server closes is still answered; the answer
     // closes the connection.
     return503OnClosing: false,
@@ -171,7 +173,8 @@ export function createServer(options: ServerOptions): App {
   });
   measureRequests(app, metrics);
   closeInOrder(app, closingLimitMs);
-  app.addHook('onRoute', ({ url, method, routePath, config }) => {
+  app.addHook('onRoute', ({ url, method, routePath, config, schema }) => {
+    requireWords(schema, `${method.toString()} ${url}`);
     if (config?.isPassedOn === true) return;
     pathMethods.add(url, method);
     // Fastify reports only one of the two paths of a route at its prefix, /docs and /docs/.
@@ -226,6 +229,12 @@ function closeInOrder(app: App, closingLimitMs: number): void {
 export function nameRoute(request: FastifyRequest, route: string): void {
   request.routeName = route;
   if (request.span !== undefined) nameSpan(request.span, request, route);
+}
+
+/** Fails at the start, so that no route is missed. @throws Error where a request could be refused by a pattern alone. */
+function requireWords({ body, params, querystring, headers }: FastifySchema = {}, route: string): void {
+  const [at] = wordlessPatterns({ body, params, querystring, headers });
+  if (at !== undefined) throw new Error(`${route} has no words for the pattern of ${at}: see patternInWords`);
 }
 
 function expectationFailed(): HttpError {
@@ -302,15 +311,23 @@ function unsupportedType({ 'content-type': type = 'none' }: IncomingHttpHeaders)
   return serverError('UNSUPPORTED_TYPE', { message });
 }
 
+function invalidPart(
+  request: FastifyRequest,
+  faults: NonNullable<FastifyError['validation']>,
+  part: SchemaErrorDataVar,
+): HttpError {
+  const message = describeSchemaFaults(faults, part, request.routeOptions.schema?.[part]);
+  return new HttpError(400, 'Invalid request', { message, details: { fields: fieldFaults(request) } });
+}
+
 /**
  * Errors that Fastify raises before a route runs: malformed JSON, a body too large, a schema that
  * does not match.
  */
 function fromFastify(error: unknown, request: FastifyRequest): HttpError | undefined {
   if (!(error instanceof Error)) return undefined;
-  const { statusCode, validation, message }: Partial<FastifyError> & Error = error;
-  if (validation !== undefined)
-    return new HttpError(400, 'Invalid request', { message, details: { fields: fieldFaults(request) } });
+  const { statusCode, validation, validationContext, message }: Partial<FastifyError> & Error = error;
+  if (validation !== undefined) return invalidPart(request, validation, validationContext ?? 'body');
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return undefined;
   if (statusCode === 415) return unsupportedType(request.headers);
   const isKnown = ([, { status }]: [string, { readonly status: number }]) => status === statusCode && status !== 400;

@@ -49,10 +49,16 @@ export const TimeZone = Type.Refine(
   () => "must be IANA's name of a time zone",
 );
 
+const LANGUAGE_TAG = 'must be a language tag of BCP 47, such as en-ZA';
+
 export const Locale = Type.Refine(
-  Type.String({ maxLength: 35, pattern: '^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$', description: 'Of mails: BCP 47' }),
+  Type.String({
+    maxLength: 35,
+    ...patternInWords('^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$', LANGUAGE_TAG),
+    description: 'Of mails: BCP 47',
+  }),
   isLocale,
-  () => 'must be a language tag of BCP 47',
+  () => LANGUAGE_TAG,
 );
 
 export const Currency = Type.Refine(

@@ -32,7 +32,7 @@ export const TEMPLATE_NAME = patternInWords(
 /** Language tag (BCP 47). */
 export const Locale = Type.String({
   maxLength: 64,
-  pattern: '^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*$',
+  ...patternInWords('^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*$', 'must be a language tag of BCP 47, such as en-ZA'),
   description: 'Language tag (BCP 47), such as en-ZA',
 });
 

@@ -1,4 +1,5 @@
 import { listQuery } from '@rollcall/platform/http/lists.ts';
+import { patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import { categories } from '../domain/messages.ts';
@@ -49,7 +50,10 @@ export const TemplatesQuery = Type.Object({ ...listQuery, ...owner }, strict);
 export const TemplateQuery = Type.Object(
   {
     version: Type.Optional(
-      Type.String({ pattern: '^(?:0|[1-9][0-9]{0,8})$', description: 'The newest where absent; 0: the built-in one' }),
+      Type.String({
+        ...patternInWords('^(?:0|[1-9][0-9]{0,8})$', 'must be a whole number with at most 9 digits'),
+        description: 'The newest where absent; 0: the built-in one',
+      }),
     ),
     ...owner,
   },

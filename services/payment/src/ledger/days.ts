@@ -1,5 +1,6 @@
 import { invalidRequest } from '@rollcall/platform/common-errors.ts';
 import { documented } from '@rollcall/platform/http/documented.ts';
+import { patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { Type } from 'typebox';
 import type { Span } from '../domain/settlement-check.ts';
 
@@ -8,7 +9,7 @@ export const DAY_MS = 24 * 3_600_000;
 /** Of a query. */
 export const Day = Type.Refine(
   Type.String({
-    pattern: '^[2-9]\\d{3}-\\d{2}-\\d{2}$',
+    ...patternInWords('^[2-9]\\d{3}-\\d{2}-\\d{2}$', 'must be a day such as 2026-11-27'),
     description: 'A day in UTC, such as 2026-11-27',
     ...documented({ format: 'date' }),
   }),

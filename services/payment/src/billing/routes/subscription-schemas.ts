@@ -1,3 +1,4 @@
+import { patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import { billingPeriod } from '../../domain/calendar.ts';
@@ -12,7 +13,7 @@ const Collection = Type.Enum(['charge_automatically', 'send_invoice'], {
 });
 export const ReturnUrl = Type.String({
   maxLength: 2000,
-  pattern: '^https?://[^\\s\\u0000-\\u001f\\u007f]+$',
+  ...patternInWords('^https?://[^\\s\\u0000-\\u001f\\u007f]+$', 'must be a URL of https or http, without blanks'),
   description: 'Where the payer comes back to',
 });
 

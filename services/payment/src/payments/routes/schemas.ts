@@ -21,7 +21,11 @@ export const Amount = Type.Integer({ minimum: 1, maximum: LARGEST, description: 
 const Metadata = Type.Record(
   Type.String({ pattern: '^[A-Za-z0-9_.-]{1,40}$' }),
   Type.String({ maxLength: 500, ...ONE_LINE }),
-  { additionalProperties: false, maxProperties: 20, description: 'Kept, and given back as it came' },
+  {
+    additionalProperties: false,
+    maxProperties: 20,
+    description: 'Kept, and given back as it came',
+  },
 );
 
 const WebUrl = Type.Refine(

@@ -8,7 +8,7 @@ import type { App } from '../../http/server.ts';
 import { type AllowedAddresses, addressRules, isRefusedAddress } from '../../outbound/address-rules.ts';
 import type { Idempotency } from '../../postgres/idempotency.ts';
 import type { Routes } from '../../service/app.ts';
-import { webhookError, webhookErrors } from './errors.ts';
+import { urlNotAllowed, webhookError, webhookErrors } from './errors.ts';
 import {
   DeliveriesAnswer,
   DeliveriesQuery,
@@ -190,7 +190,7 @@ function deliveryRoutes(app: App, { records, idempotency, area }: WebhookRoutesD
 function requireAllowed(url: string, addresses: AllowedAddresses): void {
   const { protocol, hostname } = new URL(url);
   const isSecret = protocol === 'https:' || addresses !== 'public';
-  if (!isSecret || isRefusedAddress(hostname, addressRules[addresses])) throw webhookError('URL_NOT_ALLOWED');
+  if (!isSecret || isRefusedAddress(hostname, addressRules[addresses])) throw urlNotAllowed(addresses);
 }
 
 /** Of Standard Webhooks ("Signature scheme"). */

@@ -53,6 +53,13 @@ test('a report that somebody else signed is refused, and nothing is stored', asy
   for (const each of sent) await expect.poll(statusOf(each)).toBe('sent');
   const answers = [...fixture.twilio.notifications(), ...fixture.bulksms.notifications()].map(({ status }) => status);
   expect(new Set(answers)).toEqual(new Set([401]));
+  const metrics = await fixture.metrics();
+  for (const provider of ['twilio', 'bulksms'])
+    expect(metrics).toMatch(
+      new RegExp(
+        `rollcall_provider_notifications_refused_total\\{.*provider="${provider}",reason="signature".*\\} [1-9]`,
+      ),
+    );
   expect(await fixture.reports()).toBe(before);
 });
 

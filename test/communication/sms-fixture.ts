@@ -29,6 +29,8 @@ export interface SmsFixture extends AsyncDisposable {
   /** Of its database. */
   readonly pool: Pool;
   message(sent: Answer): Promise<Record<string, unknown>>;
+  /** As Prometheus gets them. */
+  metrics(): Promise<string>;
   /** How many reports are kept. */
   reports(): Promise<number>;
 }
@@ -84,7 +86,7 @@ export async function startSmsFixture(): Promise<SmsFixture> {
     },
   };
   const databaseUrl = stack.use(await createDatabase()).url;
-  const service = stack.use(
+  const communication = stack.use(
     await startCommunication({
       databaseUrl,
       settings: {
@@ -94,7 +96,7 @@ export async function startSmsFixture(): Promise<SmsFixture> {
       },
     }),
   );
-  gateway.leadTo(service.service.url);
+  gateway.leadTo(communication.service.url);
   const pool = createPool({
     url: databaseUrl,
     schema: 'communication',
@@ -102,7 +104,7 @@ export async function startSmsFixture(): Promise<SmsFixture> {
     log: createLogger('test', 'silent'),
   });
   stack.defer(() => pool.end());
-  const ana = await service.callerOf('ana');
+  const ana = await communication.callerOf('ana');
   const kept = stack.move();
   return {
     twilio,
@@ -116,6 +118,7 @@ export async function startSmsFixture(): Promise<SmsFixture> {
       const { body } = await ana('GET', `/messages/${String(sent.body?.['id'])}`);
       return body ?? {};
     },
+    metrics: async () => (await fetch(`${communication.service.adminUrl}/metrics`)).text(),
     async reports() {
       const { rows } = await pool.query<{ count: number }>('SELECT count(*)::int AS count FROM reports');
       return rows[0]?.count ?? -1;

@@ -72,7 +72,7 @@ async function startCharges() {
     log,
   });
   const inbox = createNotificationTable({ pool, vault });
-  const receiving = createReceiving({ inbox, providers, settle, log });
+  const receiving = createReceiving({ inbox, providers, settle, onRefused: () => undefined, log });
   for (const work of [
     createPaymentWork({ pool, payments, taking, settle, providers, clock: systemClock, log }).due,
     createInboxWork({ inbox, receiving, log }),

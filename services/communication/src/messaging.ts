@@ -5,6 +5,7 @@ import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/service.ts';
+import { createRefusedNotifications } from '@rollcall/platform/webhooks/refused-notifications.ts';
 import type { CommunicationConfig } from './config.ts';
 import type { AcceptanceDeps } from './domain/acceptance.ts';
 import type { DeliveryDeps } from './domain/delivery.ts';
@@ -111,16 +112,17 @@ async function outletsOf({ config, clock }: ServiceGround<CommunicationConfig>):
 
 /** What takes the reports of providers, and works on them. */
 function createReporting(
-  { config, pool, vault, index, recordEvents, clock, log }: ServiceGround<CommunicationConfig>,
+  { config, pool, vault, index, recordEvents, clock, metrics, log }: ServiceGround<CommunicationConfig>,
   { suppressions }: Pick<MessagingDeps, 'suppressions'>,
   outlets: Outlets,
 ): Pick<Messaging, 'routes' | 'actors'> {
   const store = createReportTable({ pool, vault });
   const messages = createReportedMessages({ pool, vault, recipients: index('recipient'), recordEvents });
+  const onRefused = createRefusedNotifications({ metrics, log });
   const work = createDueWork({
     name: 'reports',
     take: (limit) => store.take(limit),
-    work: (due) => applyReport({ store, messages, suppressions, clock }, due),
+    work: (due) => applyReport({ store, messages, suppressions, onRefused, clock }, due),
     concurrency: REPORTS_AT_A_TIME,
     log,
   });
@@ -128,6 +130,7 @@ function createReporting(
     store,
     read: async (name, notification) => outlets.find(name)?.readNotification(notification),
     notificationsUrl: notificationsUrlOf(config),
+    onRefused,
     wake: () => work.wake(),
   });
   const sessions = {

@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { backoffMs } from '@rollcall/platform/retry.ts';
+import type { OnNotificationRefused } from '@rollcall/platform/webhooks/refused-notifications.ts';
 import type { Channel, Suppressions } from './messages.ts';
 import type { ProviderReport } from './ports.ts';
 import { reasonOfReport } from './reasons.ts';
@@ -48,6 +49,7 @@ export interface ReportDeps {
   readonly store: ReportStore;
   readonly messages: ReportedMessages;
   readonly suppressions: Suppressions;
+  readonly onRefused: OnNotificationRefused;
   readonly clock: Clock;
 }
 
@@ -61,7 +63,7 @@ export async function applyReport(
   deps: ReportDeps,
   { id, provider, report, tries, receivedAt }: DueReport,
 ): Promise<void> {
-  const { store, messages, suppressions, clock } = deps;
+  const { store, messages, suppressions, onRefused, clock } = deps;
   const { messageId, providerId, receipt, recipient } = report;
   if (messageId === undefined && providerId === undefined)
     return applyToRecipient(deps, { id, provider, report, receivedAt });
@@ -72,7 +74,9 @@ export async function applyReport(
   const message = await messages.find(provider, ids);
   if (message === undefined) {
     const isTooLate = clock.now().getTime() - receivedAt.getTime() >= FOUND_WITHIN_MS;
-    return isTooLate ? store.end(id, undefined) : store.putOff(id, backoffMs(tries, LOOK_AGAIN));
+    if (!isTooLate) return store.putOff(id, backoffMs(tries, LOOK_AGAIN));
+    onRefused(provider, 'unmatched');
+    return store.end(id, undefined);
   }
   const { subject, channel, to } = message;
   const isOfCopy = recipient !== undefined && foldedRecipient(recipient) !== foldedRecipient(to);

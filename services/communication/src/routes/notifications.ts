@@ -2,6 +2,7 @@ import { commonError, invalidRequest } from '@rollcall/platform/common-errors.ts
 import { withBytes } from '@rollcall/platform/http/raw-body.ts';
 import { noContent } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
+import type { OnNotificationRefused } from '@rollcall/platform/webhooks/refused-notifications.ts';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { NotificationReading, ProviderNotification } from '../domain/ports.ts';
@@ -18,6 +19,7 @@ export interface NotificationRoutesDeps {
   readonly read: (provider: string, notification: ProviderNotification) => Promise<NotificationReading | undefined>;
   /** Where the provider sends its notifications, without a query. */
   readonly notificationsUrl: (provider: string) => string;
+  readonly onRefused: OnNotificationRefused;
   /** Reports may be due now. */
   readonly wake: () => void;
 }
@@ -25,7 +27,7 @@ export interface NotificationRoutesDeps {
 const NOT_PROVEN = 'The signature or the token of the report does not hold; see "Going live" in docs/communication.md';
 
 /** `POST /notifications/:provider`: what providers report, which is kept before it is answered. */
-export function notificationRoutes({ store, read, notificationsUrl, wake }: NotificationRoutesDeps): Routes {
+export function notificationRoutes({ store, read, notificationsUrl, onRefused, wake }: NotificationRoutesDeps): Routes {
   return (app) => {
     withBytes(app, (scope) => {
       scope.post(
@@ -46,8 +48,14 @@ export function notificationRoutes({ store, read, notificationsUrl, wake }: Noti
           const url = `${notificationsUrl(provider)}${search}`;
           const reading = await read(provider, { url, headers: textsOf(request), body });
           if (reading === undefined) throw commonError('NOT_FOUND');
-          if (reading === 'forged') throw commonError('UNAUTHENTICATED', { message: NOT_PROVEN });
-          if (reading === 'unreadable') throw invalidRequest([{ path: 'body', message: 'is no report that is known' }]);
+          if (reading === 'forged') {
+            onRefused(provider, 'signature');
+            throw commonError('UNAUTHENTICATED', { message: NOT_PROVEN });
+          }
+          if (reading === 'unreadable') {
+            onRefused(provider, 'unreadable');
+            throw invalidRequest([{ path: 'body', message: 'is no report that is known' }]);
+          }
           if ((await store.receive(provider, body, reading.reports)) > 0) wake();
           return reply.status(204).send(null);
         },

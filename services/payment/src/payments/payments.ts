@@ -4,6 +4,7 @@ import { createLookups } from '@rollcall/platform/outbound/lookups.ts';
 import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/service.ts';
+import { createRefusedNotifications } from '@rollcall/platform/webhooks/refused-notifications.ts';
 import type { PaymentConfig } from '../config.ts';
 import { createLedgerCheck } from '../ledger/check.ts';
 import { ledgerRoutes } from '../ledger/routes.ts';
@@ -72,7 +73,8 @@ export async function createPayments(
   const taking = createTaking({ payments, providers, publicUrl, clock });
   const refunding = createRefunding({ refunds, payments, providers, clock });
   const settle = createSettling({ payments, refunding, onMethodCancelled, clock, log });
-  const receiving = createReceiving({ inbox, providers, settle, log });
+  const onRefused = createRefusedNotifications({ metrics, log });
+  const receiving = createReceiving({ inbox, providers, settle, onRefused, log });
   const paymentWork = createPaymentWork({ pool, payments, taking, settle, providers, clock, log });
   const inboxWork = createInboxWork({ inbox, receiving, log });
   const wake = () => {

@@ -1,6 +1,7 @@
 import { commonError } from '@rollcall/platform/common-errors.ts';
 import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import type { OnNotificationRefused } from '@rollcall/platform/webhooks/refused-notifications.ts';
 import { paymentError } from '../../domain/errors.ts';
 import { NotificationError } from '../../domain/notification-error.ts';
 import type { PaymentProvider, ProviderName, RawNotification } from '../../domain/ports.ts';
@@ -55,6 +56,7 @@ export interface ReceivingDeps {
   readonly inbox: Inbox;
   readonly providers: Providers;
   readonly settle: Settle;
+  readonly onRefused: OnNotificationRefused;
   readonly log: Logger;
 }
 
@@ -75,16 +77,30 @@ export interface Receiving {
 /** Seconds until it is looked at again: what it is about may be written down just now. */
 const LATER_SECONDS = [1, 5, 60, 600];
 
-export function createReceiving({ inbox, providers, settle, log }: ReceivingDeps): Receiving {
-  async function later({ id, provider, attempts }: ReceivedNotification, remark: string): Promise<void> {
+export function createReceiving({ inbox, providers, settle, onRefused, log }: ReceivingDeps): Receiving {
+  /** @param isUnmatched nothing that is known is what it is about. */
+  async function later({ id, provider, attempts }: ReceivedNotification, isUnmatched: boolean): Promise<void> {
     const seconds = LATER_SECONDS[attempts];
     if (seconds !== undefined) return inbox.putOff(id, seconds);
+    if (isUnmatched) onRefused(provider, 'unmatched');
+    const remark = isUnmatched ? 'it is about nothing that is known here' : 'it cannot be worked off';
     log.warn({ provider, notificationId: id, remark }, 'a notification is for a person to look at');
     return inbox.end(id, 'review', remark);
   }
 
+  async function verified(provider: PaymentProvider, notification: RawNotification) {
+    try {
+      return await provider.verify(notification);
+    } catch (error) {
+      if (!(error instanceof NotificationError)) throw error;
+      onRefused(provider.name, error.reason);
+      if (error.code === 'UNVERIFIED') throw paymentError('NOT_VERIFIED', { cause: error });
+      throw paymentError(error.code, { message: error.message, cause: error });
+    }
+  }
+
   return {
-    putOff: (notification) => later(notification, 'it cannot be worked off'),
+    putOff: (notification) => later(notification, false),
     async receive(name, notification) {
       const provider = providers.find(name);
       if (provider === undefined) throw commonError('NOT_FOUND');
@@ -97,26 +113,16 @@ export function createReceiving({ inbox, providers, settle, log }: ReceivingDeps
       const { id, provider: name } = notification;
       const facts = factsOf(providers.find(name), notification.open());
       if (facts === undefined) {
-        log.warn({ provider: name, notificationId: id }, 'a notification cannot be read');
+        onRefused(name, 'unreadable');
         await inbox.end(id, 'review', 'it cannot be read');
         return;
       }
       let isKnown = true;
       for (const fact of facts) isKnown = (await settle({ provider: name, fact, source: 'notification' })) && isKnown;
       if (isKnown) await inbox.end(id, 'done', undefined);
-      else await later(notification, 'it is about nothing that is known here');
+      else await later(notification, true);
     },
   };
-}
-
-async function verified(provider: PaymentProvider, notification: RawNotification) {
-  try {
-    return await provider.verify(notification);
-  } catch (error) {
-    if (!(error instanceof NotificationError)) throw error;
-    if (error.code === 'UNVERIFIED') throw paymentError('NOT_VERIFIED', { cause: error });
-    throw paymentError(error.code, { message: error.message, cause: error });
-  }
 }
 
 function factsOf(provider: PaymentProvider | undefined, body: Buffer) {

@@ -48,7 +48,7 @@ export function createPayFast(deps: PayFastDeps): PaymentProvider {
     async verify(notification) {
       const itn = parseItn(notification.body);
       if (!isSignedItn(itn, settings.passphrase)) throw forged('the signature is wrong');
-      if (fieldOf(itn, 'merchant_id') !== settings.merchantId) throw forged('it is for another merchant');
+      if (fieldOf(itn, 'merchant_id') !== settings.merchantId) throw forged('it is for another merchant', 'account');
       const eventKey = eventKeyOf(itn);
       const [isKnownSource] = await Promise.all([isFromPayFast(notification.remoteAddress), confirm(deps, itn.signed)]);
       return { eventKey, warnings: isKnownSource ? [] : [sourceWarning(notification)] };
@@ -94,6 +94,7 @@ function sourceWarning({ remoteAddress }: RawNotification): string {
   return `the ITN came from ${remoteAddress ?? 'an address unknown'}, which is not known to be PayFast's`;
 }
 
-function forged(what: string): NotificationError {
-  return new NotificationError('FORGED', `The ITN is not taken: ${what}`);
+/** @param reason that of a signature when absent. */
+function forged(what: string, reason?: 'account'): NotificationError {
+  return new NotificationError('FORGED', `The ITN is not taken: ${what}`, reason);
 }

@@ -76,10 +76,11 @@ function verifyEvent(
   });
   if (!isSigned.includes(true)) throw forged('it is not signed by a secret of ours, or too old');
   const event = parseEvent(body);
-  if (event.livemode !== isLive(settings)) throw forged('it is of another mode');
+  if (event.livemode !== isLive(settings)) throw forged('it is of another mode', 'account');
   return { eventKey: event.id, warnings: [] };
 }
 
-function forged(what: string): NotificationError {
-  return new NotificationError('FORGED', `The event of Stripe is not taken: ${what}`);
+/** @param reason that of a signature when absent. */
+function forged(what: string, reason?: 'account'): NotificationError {
+  return new NotificationError('FORGED', `The event of Stripe is not taken: ${what}`, reason);
 }

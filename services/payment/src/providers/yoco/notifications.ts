@@ -49,7 +49,7 @@ export function verifyEvent({ headers, body }: RawNotification, settings: YocoSe
   if (!isFresh) throw forged('its time is more than five minutes off');
   if (!matches.includes(true)) throw forged('the signature is wrong');
   const event = parseEvent(body);
-  if (event.payload.mode !== modeOf(settings)) throw forged('it is of another mode');
+  if (event.payload.mode !== modeOf(settings)) throw forged('it is of another mode', 'account');
   return event.id;
 }
 
@@ -97,6 +97,7 @@ function parseEvent(body: Buffer): YocoEvent {
   return event;
 }
 
-function forged(what: string): NotificationError {
-  return new NotificationError('FORGED', `The event of Yoco is not taken: ${what}`);
+/** @param reason that of a signature when absent. */
+function forged(what: string, reason?: 'account'): NotificationError {
+  return new NotificationError('FORGED', `The event of Yoco is not taken: ${what}`, reason);
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -124,6 +125,30 @@ describe('a provider that fails as a payment is made', () => {
     const made = await shop.post('/payments', { ...tea, provider: 'yoco' }, key);
     expect([made.status, made.body?.['status']]).toEqual([201, 'pending']);
     expect(await count('payments', 'id = $1', [idOf(made)])).toBe(1);
+    expect(refused.body).toMatchObject({ error: { details: { paymentId: idOf(made), reason: 'rate_limited' } } });
+  });
+
+  test('by keeping us out: the payment that stays is named, and gets its checkout soon after', async () => {
+    payment.yoco.addFaults({ kind: 'status', status: 401, times: 2 });
+    const refused = await shop.post('/payments', { ...tea, provider: 'yoco' });
+    expect([refused.status, codeOf(refused)]).toEqual([502, 'PROVIDER_ERROR']);
+    const { error } = refused.body as { error: { details: { paymentId: string } } };
+    const id = error.details.paymentId;
+    expect((await shop.get(`/payments/${id}`)).body).toMatchObject({ status: 'pending', paymentUrl: null });
+    const url = await untilUrl(id);
+    expect((await shop.get(`/payments/${id}`)).body).toMatchObject({ status: 'pending', paymentUrl: url });
+    await choose({ id, url }, 'pay');
+    await untilPayment(shop, id, 'succeeded');
+  });
+
+  test('by hanging: the checkout comes soon after', async () => {
+    payment.yoco.addFaults({ kind: 'accept-and-hang', match: 'POST /api/checkouts', times: 2 });
+    const id = idOf(await shop.post('/payments', { ...tea, provider: 'yoco' }));
+    const since = performance.now();
+    await untilUrl(id);
+    // One more that hangs, for 2 s, and a pause of 4 s; else it would be a minute.
+    expect(performance.now() - since).toBeLessThan(20_000);
+    expect((await stateOfYoco()).checkouts).toHaveLength(1);
   });
 
   test('by a refusal: the payment failed, and the key says so again', async () => {
@@ -148,6 +173,7 @@ describe('notifications', () => {
     expect(payment[name].notifications().every(({ status }) => status === 401)).toBe(true);
     expect(await count('notifications', 'true')).toBe(before);
     expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'pending' });
+    expect(await refused(name, 'signature')).toBeGreaterThan(0);
   });
 
   test('of PayFast for another merchant are refused', async () => {
@@ -157,6 +183,7 @@ describe('notifications', () => {
     await delay(300);
     expect(payment.payfast.notifications().every(({ status }) => status === 401)).toBe(true);
     expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'pending' });
+    expect(await refused('payfast', 'account')).toBeGreaterThan(0);
   });
 
   test.each(['payfast', 'yoco'] as const)('of %s with another amount put the payment to review', async (name) => {
@@ -187,6 +214,7 @@ describe('notifications', () => {
     for (let left = 100; (await count('notifications', `state = 'review'`)) === 0 && left > 0; left -= 1)
       await delay(50);
     expect(await count('notifications', `state = 'review' AND sealed IS NOT NULL AND due_at IS NULL`)).toBe(1);
+    expect(await refused('yoco', 'unmatched')).toBe(1);
   });
 
   test('that no key opens block no other, and wait for a person, who has them worked on again', async () => {
@@ -228,8 +256,29 @@ describe('notifications', () => {
       (await sendGarbage(payment, 'yoco')).status,
       (await sendGarbage(payment, 'paypal')).status,
     ]).toEqual([400, 401, 404]);
+    expect(await refused('payfast', 'unreadable')).toBe(1);
+    expect(await refused('paypal', 'unreadable')).toBe(0);
+  });
+
+  test('that are refused are in the log, without what was in them', async () => {
+    const log = await readFile(payment.service.logFile, 'utf8');
+    expect(log).toMatch(/"provider":"payfast","reason":"account".*a notification of a provider was refused/);
+    expect(log).not.toContain(tea.customerEmail);
   });
 });
+
+/** How many were counted. */
+async function refused(provider: string, reason: string): Promise<number> {
+  const metrics = await (await fetch(`${payment.service.adminUrl}/metrics`)).text();
+  const line = metrics
+    .split('\n')
+    .find(
+      (each) =>
+        each.startsWith('rollcall_provider_notifications_refused_total') &&
+        each.includes(`provider="${provider}",reason="${reason}"`),
+    );
+  return Number(line?.split(' ').at(-1) ?? 0);
+}
 
 describe('money that comes too late', () => {
   test('for a payment that was cancelled is for a person to decide', async () => {
@@ -310,7 +359,7 @@ function sendGarbage({ front }: PaymentService, provider: string): Promise<Respo
 }
 
 async function untilUrl(id: string): Promise<string> {
-  for (let left = 100; left > 0; left -= 1) {
+  for (let left = 600; left > 0; left -= 1) {
     const url = (await shop.get(`/payments/${id}`)).body?.['paymentUrl'];
     if (typeof url === 'string') return url;
     await delay(50);

@@ -31,7 +31,8 @@ export const errorCatalogue = {
   SETTLEMENT_NOT_LISTED: { status: 422, message: 'The provider has no list of what it settled' },
   PROVIDER_ERROR: {
     status: 502,
-    message: 'The provider cannot be reached, or does not let us in; nothing was done, and may be tried again',
+    message:
+      'The provider cannot be reached, or does not let us in. Try again with the same Idempotency-Key; a payment of details.paymentId stays, and gets its paymentUrl once the provider answers',
   },
   CUSTOMER_NOT_FOUND: { status: 422, message: 'There is no such customer, or it belongs to another subject' },
   INVOICE_TOTAL_NOT_ALLOWED: {

@@ -6,6 +6,7 @@ const at = (hours: number): Date => new Date(Date.UTC(2026, 10, 27) + hours * HO
 const open = {
   state: 'pending',
   purpose: 'pay',
+  createdAt: at(0),
   calledAt: at(0),
   checkoutRef: 'co_1',
   expiresAt: at(24),
@@ -13,6 +14,7 @@ const open = {
   lookUps: 0,
   lastLookUpAt: undefined,
 } as const;
+const away = { ...open, calledAt: undefined, checkoutRef: undefined } as const;
 const unknown = { ...open, state: 'processing', checkoutRef: undefined } as const;
 const charge = { ...unknown, purpose: 'charge' } as const;
 
@@ -38,19 +40,25 @@ test.each([
     hours: 745,
     kind: 'give_up',
   },
+  { what: 'has no checkout, since its provider was not reached', payment: away, hours: 0.001, kind: 'call_again' },
+  { what: 'has none, and was called for just now', payment: away, hours: 0.0005, kind: 'wait' },
   {
-    what: 'was never called for',
-    payment: { ...open, calledAt: undefined, checkoutRef: undefined },
+    what: 'has none, and was called for often',
+    payment: { ...away, lookUps: 20, lastLookUpAt: at(1) },
+    hours: 1.2,
+    kind: 'wait',
+  },
+  { what: 'has none, and is too old', payment: away, hours: 24, kind: 'expire' },
+  { what: 'is being called for', payment: { ...away, calledAt: at(0) }, hours: 0.01, kind: 'wait' },
+  { what: 'was being called for', payment: { ...away, calledAt: at(0) }, hours: 0.02, kind: 'call_again' },
+  {
+    what: 'is a charge that was not made',
+    payment: { ...away, purpose: 'charge' } as const,
     hours: 1,
     kind: 'wait',
   },
-  {
-    what: 'was never called for, and is too old',
-    payment: { ...open, calledAt: undefined, checkoutRef: undefined },
-    hours: 24,
-    kind: 'expire',
-  },
   { what: 'has a checkout that is not known', payment: unknown, hours: 0.1, kind: 'call_again' },
+  { what: 'has one that is not known since a moment', payment: unknown, hours: 0.001, kind: 'call_again' },
   { what: 'has one that nobody ever saw', payment: unknown, hours: 24, kind: 'expire' },
   { what: 'is a charge that is not known', payment: charge, hours: 0.1, kind: 'look_up' },
   { what: 'is one just now', payment: charge, hours: 0.001, kind: 'wait' },

@@ -1,11 +1,26 @@
+import { backoffMs } from '@rollcall/platform/retry.ts';
 import { planLookUp } from '../../domain/lookups.ts';
 import { isSettled } from '../../domain/payment-states.ts';
 import type { Payment } from './payments.ts';
 
 type Open = Pick<
   Payment,
-  'state' | 'purpose' | 'calledAt' | 'checkoutRef' | 'expiresAt' | 'processingAt' | 'lookUps' | 'lastLookUpAt'
+  | 'state'
+  | 'purpose'
+  | 'createdAt'
+  | 'calledAt'
+  | 'checkoutRef'
+  | 'expiresAt'
+  | 'processingAt'
+  | 'lookUps'
+  | 'lastLookUpAt'
 >;
+
+/** A payer waits for the checkout: its call is made again soon, while the provider may answer again. */
+export const CHECKOUT_AGAIN_MS = 2000;
+const CHECKOUT_AGAIN = { baseMs: CHECKOUT_AGAIN_MS, maxMs: 900_000, random: () => 1 };
+/** A call that is under way is over by then, or its process was killed. */
+const CALL_OVER_MS = 60_000;
 
 /** What the worker does next for a payment. */
 export type PaymentWork =
@@ -25,17 +40,29 @@ export type PaymentWork =
 export function planWork(payment: Open, now: Date): PaymentWork {
   const { state, purpose, calledAt, checkoutRef, expiresAt, processingAt, lookUps, lastLookUpAt } = payment;
   if (isSettled(state)) return { kind: 'nothing' };
+  if (purpose !== 'charge' && checkoutRef === undefined) return planCheckout(payment, now);
   if (calledAt === undefined) return now < expiresAt ? { kind: 'wait', until: expiresAt } : { kind: 'expire' };
   if (checkoutRef !== undefined && now < expiresAt) return { kind: 'wait', until: expiresAt };
-  const isCharge = purpose === 'charge';
-  if (!isCharge && checkoutRef === undefined && now >= expiresAt) return { kind: 'expire' };
   const since = checkoutRef === undefined ? calledAt : expiresAt;
   const isAccepted = processingAt !== undefined;
   const lastLookUp = lastOf(lastLookUpAt, since);
   const decision = planLookUp({ since: instant(since), lookUps, lastLookUpAt: lastLookUp, isAccepted }, instant(now));
   if (decision.kind === 'wait') return { kind: 'wait', until: new Date(decision.until.epochMilliseconds) };
-  if (decision.kind === 'give_up') return decision;
-  return isCharge || checkoutRef !== undefined ? { kind: 'look_up' } : { kind: 'call_again' };
+  return decision.kind === 'give_up' ? decision : { kind: 'look_up' };
+}
+
+/** Pure. Its outcome is not known, or the provider was not reached: every provider knows our key. */
+function planCheckout({ state, createdAt, calledAt, expiresAt, lookUps, lastLookUpAt }: Open, now: Date): PaymentWork {
+  if (now >= expiresAt) return { kind: 'expire' };
+  const isUnderWay = state === 'pending' && calledAt !== undefined;
+  const until = isUnderWay
+    ? later(calledAt, CALL_OVER_MS)
+    : later(lastLookUpAt ?? calledAt ?? createdAt, backoffMs(lookUps, CHECKOUT_AGAIN));
+  return now < until ? { kind: 'wait', until } : { kind: 'call_again' };
+}
+
+function later(since: Date, ms: number): Date {
+  return new Date(since.getTime() + ms);
 }
 
 /** Pure. When the worker looks at it again; undefined: never. */

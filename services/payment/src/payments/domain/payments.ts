@@ -131,8 +131,12 @@ export interface PaymentStore {
    * @returns false where it was already, or the payment is not open any more.
    */
   beginCall(id: string): Promise<boolean>;
-  /** The provider surely has not done it: it may be called again. */
-  withdrawCall(id: string): Promise<void>;
+  /**
+   * The provider surely has not done it: it may be called again.
+   *
+   * @param againMs after which time that is done here; undefined: whoever wants it does so.
+   */
+  withdrawCall(id: string, againMs?: number): Promise<void>;
   /**
    * Changes a payment in one transaction with its history, the ledger and the events.
    *

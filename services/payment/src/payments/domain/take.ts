@@ -11,6 +11,7 @@ import type {
   ProviderName,
   StoredMethod,
 } from '../../domain/ports.ts';
+import { CHECKOUT_AGAIN_MS } from './due.ts';
 import type { Payment, PaymentStore, PaymentTerms } from './payments.ts';
 
 /** Who does not pay within a day has to be asked again. */
@@ -131,8 +132,9 @@ export function createTaking(deps: TakingDeps): Taking {
     if (outcome.outcome === 'unknown') {
       return payments.change(id, () => ({ event: 'submitted', source: 'provider', reason }));
     }
-    await payments.withdrawCall(id);
-    throw notReached(outcome);
+    const { retryAfterMs = 0 } = outcome;
+    await payments.withdrawCall(id, Math.max(retryAfterMs, CHECKOUT_AGAIN_MS));
+    throw notReached(id, outcome);
   }
 
   return {
@@ -235,9 +237,13 @@ function paymentFailed({ id, reason }: Payment) {
   return paymentError('PAYMENT_FAILED', { details: { reason, paymentId: id } });
 }
 
-function notReached({ reason, retryAfterMs = 1000 }: Extract<Outcome<never>, { readonly outcome: 'failed' }>) {
+/** The payment stays, and gets its checkout once the provider is there. */
+function notReached(
+  paymentId: string,
+  { reason, retryAfterMs = 1000 }: Extract<Outcome<never>, { readonly outcome: 'failed' }>,
+) {
   const headers = { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) };
-  return paymentError('PROVIDER_ERROR', { headers, details: { reason } });
+  return paymentError('PROVIDER_ERROR', { headers, details: { reason, paymentId } });
 }
 
 function refuseMoney(rejection: AmountRejection | undefined): void {

@@ -93,11 +93,12 @@ function callMarks(pool: () => Pool): Pick<PaymentStore, 'beginCall' | 'withdraw
       const { rowCount } = await pool().query({ ...BEGIN_CALL, values: [id] });
       return rowCount === 1;
     },
-    async withdrawCall(id) {
+    async withdrawCall(id, againMs) {
       await pool().query(
-        `UPDATE payments SET called_at = NULL, due_at = expires_at, updated_at = now()
+        `UPDATE payments SET called_at = NULL, updated_at = now(),
+           due_at = CASE WHEN $2::float8 IS NULL THEN expires_at ELSE now() + make_interval(secs => $2) END
          WHERE id = $1 AND state = 'pending' AND checkout_ref IS NULL`,
-        [id],
+        [id, againMs === undefined ? undefined : againMs / 1000],
       );
     },
     async hurry(id) {

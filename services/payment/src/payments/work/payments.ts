@@ -88,12 +88,14 @@ export function createPaymentWork(deps: PaymentWorkDeps): { readonly due: DueWor
 
 /** A refusal is written down already; a provider that is not reached is asked later. */
 async function callAgain({ taking, payments }: PaymentWorkDeps, payment: Payment): Promise<void> {
+  let retryAfterSeconds = 0;
   try {
     await taking.makeCheckout(payment);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
+    retryAfterSeconds = Number(error.headers['retry-after'] ?? 0);
   }
-  await payments.lookedUp(payment.id);
+  await payments.lookedUp(payment.id, retryAfterSeconds * 1000);
 }
 
 /** A payment of which a lookup has found nothing, and that nobody told of meanwhile. */

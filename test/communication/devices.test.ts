@@ -40,7 +40,12 @@ beforeAll(async () => {
 afterAll(() => stack.disposeAsync());
 
 function tableWith(...each: { id: string; key: Uint8Array }[]): DeviceTable {
-  return createDeviceTable({ pool: () => pool, vault: createVault(each), index: createBlindIndex(each, 'device') });
+  return createDeviceTable({
+    pool: () => pool,
+    vault: createVault(each),
+    index: createBlindIndex(each, 'device'),
+    users: createBlindIndex(each, 'device user'),
+  });
 }
 
 const fcmToken = () => `fcm:${randomBytes(40).toString('base64url')}`;
@@ -74,6 +79,48 @@ test('a device is registered, found, registered again and forgotten', async () =
   expect((await shop('DELETE', `/devices/${token}`)).status).toBe(204);
   expect((await shop('DELETE', `/devices/${token}`)).status).toBe(404);
   expect(await known(token)).toBeUndefined();
+});
+
+test('devices are listed, also those of one user, and none of others or that are gone', async () => {
+  const lister = await communication.callerOf('lister');
+  const browser = Buffer.from(subscription()).toString('base64url');
+  const [mine, gone, theirs] = [fcmToken(), fcmToken(), fcmToken()];
+  for (const [token, body] of [
+    [mine, { platform: 'fcm', user: 'Ada', app: 'shop' }],
+    [gone, { platform: 'fcm', user: 'Ada' }],
+    [browser, { platform: 'webpush', user: 'Ada' }],
+    [theirs, { platform: 'fcm', user: 'Bo' }],
+  ] as const)
+    await lister('PUT', `/devices/${token}`, { body });
+  await devices.forget('lister', fcm(gone), new Date(Date.now() + 60_000));
+  const list = async (query: string) => {
+    const { status, body } = await lister('GET', `/devices${query}`);
+    expect(status).toBe(200);
+    return body as { devices: { token: string }[]; total: number; nextCursor: string | null };
+  };
+  const tokens = ({ devices: listed }: { devices: { token: string }[] }) => listed.map(({ token }) => token);
+  expect(tokens(await list(''))).toEqual([theirs, browser, mine]);
+  const ofAda = await list('?user=Ada');
+  expect([ofAda.total, tokens(ofAda)]).toEqual([2, [browser, mine]]);
+  expect(ofAda.devices[1]).toEqual({
+    token: mine,
+    platform: 'fcm',
+    user: 'Ada',
+    app: 'shop',
+    registeredAt: expect.any(String),
+  });
+  const first = await list('?user=Ada&limit=1');
+  expect(tokens(await list(`?user=Ada&limit=1&cursor=${first.nextCursor}`))).toEqual([mine]);
+  expect((await list('?user=ada')).total).toBe(0);
+  // Who is listed can be forgotten by what the list says.
+  expect((await lister('DELETE', `/devices/${tokens(ofAda)[0]}`)).status).toBe(204);
+  await lister('PUT', `/devices/${mine}`, { body: { platform: 'fcm' } });
+  expect((await list('?user=Ada')).total).toBe(0);
+  expect((await shop('GET', '/devices?user=Ada')).body).toMatchObject({ devices: [], total: 0 });
+  expect((await shop('GET', '/devices?subject=lister')).status).toBe(404);
+  expect((await (await communication.callerOf('lister', 'messages:send'))('GET', '/devices')).status).toBe(403);
+  const faulty = await lister('GET', '/devices?user=a%00b&limit=0&more=1');
+  expect([faulty.status, faultPaths(faulty)]).toEqual([400, ['query/limit', 'query/more', 'query/user']]);
 });
 
 test('a token of APNs is the same in capitals, and a browser is known by its endpoint', async () => {

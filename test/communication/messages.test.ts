@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Simulator } from '@rollcall/simulators/simulator.ts';
 import { startTwilio } from '@rollcall/simulators/sms/twilio.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -258,6 +259,58 @@ describe('a message of another subject', () => {
 });
 
 describe('what is scheduled', () => {
+  const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
+
+  test('can be sent sooner, and never twice', async () => {
+    const { body } = await ana('POST', '/emails', { body: { ...mail, subject: 'Sooner', sendAt: inMs(3_600_000) } });
+    const path = `/messages/${String(body?.['id'])}`;
+    const bob = await service.callerOf('bob');
+    expect((await bob('PATCH', path, { body: { sendAt: inMs(0) } })).status).toBe(404);
+    const sooner = inMs(500);
+    const put = await Promise.all(Array.from({ length: 5 }, () => ana('PATCH', path, { body: { sendAt: sooner } })));
+    for (const answer of put) expect(answer).toMatchObject({ status: 200, body: { sendAt: sooner } });
+    await expect.poll(async () => (await ana('GET', path)).body?.['status'], { timeout: 20_000 }).toBe('sent');
+    const late = await ana('PATCH', path, { body: { sendAt: inMs(60_000) } });
+    expect([late.status, codeOf(late), late.body]).toMatchObject([
+      409,
+      'CONFLICT',
+      { error: { details: { status: 'sent' } } },
+    ]);
+    expect((await ana('GET', path)).body?.['attempts']).toHaveLength(1);
+  });
+
+  test('can be put off in the moment in which it is due: then it is not sent, or the call is refused', async () => {
+    const sendAt = inMs(700);
+    const sent = await Promise.all(
+      Array.from({ length: 30 }, () => ana('POST', '/emails', { body: { ...mail, subject: 'Off', sendAt } })),
+    );
+    const later = inMs(3_600_000);
+    const outcomes = await Promise.all(
+      sent.map(async ({ body }, index) => {
+        const path = `/messages/${String(body?.['id'])}`;
+        await delay(Math.max(0, Date.parse(sendAt) - Date.now()) + index * 10);
+        return { path, status: (await ana('PATCH', path, { body: { sendAt: later } })).status };
+      }),
+    );
+    await delay(1000);
+    for (const { path, status } of outcomes) {
+      const { body } = await ana('GET', path);
+      if (status === 200) expect(body).toMatchObject({ status: 'scheduled', sendAt: later, attempts: [] });
+      else expect([status, body?.['sendAt']]).toEqual([409, sendAt]);
+    }
+  });
+
+  test.each([
+    [{}, ['body/sendAt']],
+    [{ sendAt: 'tomorrow', to: 'x@example.com' }, ['body/sendAt', 'body/to']],
+    [{ sendAt: null }, ['body/sendAt']],
+    [{ sendAt: '2020-01-01T00:00:00Z' }, ['body/sendAt']],
+  ])('is not put off by %j', async (body, paths) => {
+    const made = await ana('POST', '/emails', { body: { ...mail, sendAt: inMs(3_600_000) } });
+    const answer = await ana('PATCH', `/messages/${String(made.body?.['id'])}`, { body });
+    expect([answer.status, faultPaths(answer)]).toEqual([400, paths]);
+  });
+
   test('can be cancelled, once and again, and is not sent', async () => {
     const sendAt = new Date(Date.now() + 1500).toISOString();
     const { body } = await ana('POST', '/emails', { body: { ...mail, sendAt } });

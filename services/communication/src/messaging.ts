@@ -79,7 +79,7 @@ export async function createMessaging(
     subgraph: await messageSubgraph(sendingDeps),
     routes: [
       sendingRoutes(sendingDeps),
-      messageRoutes({ store, wake, ways: outlets.ways, idempotency, health: () => outlets.health() }),
+      messageRoutes({ store, wake, ways: outlets.ways, clock, idempotency, health: () => outlets.health() }),
       ...reporting.routes,
     ],
     actors: [

@@ -51,7 +51,7 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
   const { redisUrl: url, redisPrefix } = config;
   const templateTable = createTemplateTable({ pool });
   const suppressions = createSuppressionTable({ pool, vault, index: index('recipient') });
-  const devices = createDeviceTable({ pool, vault, index: index('device') });
+  const devices = createDeviceTable({ pool, vault, index: index('device'), users: index('device user') });
   const links = createUnsubscribeLinks(vault, config.publicUrl);
   const templates = createTemplates({
     store: templateTable,
@@ -87,7 +87,11 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: MAIL_BODY_BYTES,
-    sealedTables: sealedTables({ recipients: index('recipient'), devices: index('device') }),
+    sealedTables: sealedTables({
+      recipients: index('recipient'),
+      devices: index('device'),
+      users: index('device user'),
+    }),
     subgraph: messaging.subgraph,
     routes: [
       ...messaging.routes,

@@ -13,11 +13,12 @@ export const communicationOperations: readonly Operation[] = [
     bodyLimitBytes: MAIL_BODY_BYTES,
   },
   {
-    name: 'Send other messages, cancel and repeat any, keep devices, and have webhooks told of messages',
+    name: 'Send other messages, put off, cancel and repeat any, keep devices, and have webhooks told of messages',
     scope: 'messages:send',
     rest: [
       'POST /sms',
       'POST /push',
+      'PATCH /messages/:id',
       'POST /messages/:id/cancel',
       'POST /messages/:id/retry',
       'PUT /devices/:token',
@@ -40,6 +41,7 @@ export const communicationOperations: readonly Operation[] = [
       'GET /templates/:name',
       'GET /templates/:name/versions',
       'POST /templates/:name/preview',
+      'GET /devices',
       'GET /suppressions',
       'GET /providers',
       'GET /events',

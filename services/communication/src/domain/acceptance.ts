@@ -232,10 +232,7 @@ async function accept(
   const { category = 'transactional', metadata = {}, tags = [] } = request;
   const { channel } = content;
   const now = clock.now();
-  const sendAt = request.sendAt === undefined ? undefined : new Date(request.sendAt);
-  // Here, and not in the schema: a repetition may come after it.
-  if (sendAt !== undefined && now.getTime() - sendAt.getTime() > LATEST_SEND_AT_MS)
-    throw invalidRequest([{ path: `${root}/sendAt`, message: 'must not be over' }]);
+  const sendAt = request.sendAt === undefined ? undefined : sendAtOf(request.sendAt, { now, root });
   if (!ways.has(channel, envelope)) throw new CommunicationError('NO_PROVIDER');
   const reason = await suppressions.reasonFor({ subject, channel, recipient: envelope.to, category });
   return insert({
@@ -250,8 +247,24 @@ async function accept(
     content,
     sendAt,
     createdAt: now,
-    expiresAt: new Date(Math.max(now.getTime(), sendAt?.getTime() ?? 0) + EXPIRES_AFTER_MS),
+    expiresAt: expiryOf(sendAt ?? now, now),
   });
+}
+
+/**
+ * Pure. When a message is to be sent. Here, and not in the schema: a repetition may come after it.
+ *
+ * @param text a date-time. @throws ServiceError INVALID_REQUEST where it is over.
+ */
+export function sendAtOf(text: string, { now, root }: { readonly now: Date; readonly root: string }): Date {
+  const sendAt = new Date(text);
+  if (now.getTime() - sendAt.getTime() <= LATEST_SEND_AT_MS) return sendAt;
+  throw invalidRequest([{ path: `${root}/sendAt`, message: 'must not be over' }]);
+}
+
+/** Pure. After it a message that is sent at a time is worth nothing any more. */
+export function expiryOf(sendAt: Date, now: Date): Date {
+  return new Date(Math.max(now.getTime(), sendAt.getTime()) + EXPIRES_AFTER_MS);
 }
 
 interface Texts {

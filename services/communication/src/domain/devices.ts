@@ -1,3 +1,4 @@
+import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
 import type { Parsed } from '@rollcall/platform/mail-address.ts';
 import { type PushPlatform, type PushTarget, parsePushTarget, pushPlatforms } from './recipients.ts';
 
@@ -20,6 +21,8 @@ interface KnownDevice {
 
 /** Devices of subjects, as they are stored. */
 export interface DeviceStore {
+  /** Those that are there, newest first. @param user undefined: of all users. */
+  list(subject: string, user: string | undefined, page: ListPage): Promise<NewestPage<Device>>;
   /** Also again: then it is there, whatever was said of it before. */
   register(
     subject: string,
@@ -39,6 +42,13 @@ export interface DeviceStore {
  */
 export function parseDeviceToken(text: string, platform: PushPlatform): Parsed<PushTarget> {
   return parsePushTarget(platform === 'webpush' ? jsonOf(text) : text, platform);
+}
+
+/** Pure. What {@link parseDeviceToken} reads. */
+export function deviceTokenOf(target: PushTarget): string {
+  if (target.platform !== 'webpush') return target.token;
+  const { endpoint, p256dh, auth } = target;
+  return Buffer.from(JSON.stringify({ endpoint, keys: { p256dh, auth } })).toString('base64url');
 }
 
 /** Pure. All that a token may be whose platform nobody says. */

@@ -37,6 +37,8 @@ export interface MessageStore {
   list(whose: Whose, filter: MessageFilter, page: ListPage): Promise<NewestPage<Message>>;
   /** @returns whether its state allowed it. */
   cancel(id: string): Promise<boolean>;
+  /** Changes when it is sent. @returns whether it still waited for its time. */
+  reschedule(id: string, times: { readonly sendAt: Date; readonly expiresAt: Date }): Promise<boolean>;
   /**
    * Tries it again for so long; a call that is repeated has done so.
    *

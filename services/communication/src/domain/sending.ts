@@ -7,8 +7,10 @@ import {
   acceptSms,
   type EmailRequest,
   EXPIRES_AFTER_MS,
+  expiryOf,
   type PushRequest,
   type SmsRequest,
+  sendAtOf,
 } from './acceptance.ts';
 import type { MessageStore } from './message-store.ts';
 import type { Attempt, Channel, Message, Whose } from './messages.ts';
@@ -81,6 +83,25 @@ export async function cancelMessage(
 ): Promise<Message> {
   const { state } = await readMessage(deps, id, whose);
   if (state !== 'cancelled' && !(await deps.store.cancel(id))) throw await conflict(deps, id, whose);
+  return readMessage(deps, id, whose);
+}
+
+/**
+ * Puts a message off, or sends it sooner, as long as it waits for its time. Again: the same.
+ *
+ * @param text a date-time, at most 30 days ahead. @throws ServiceError NOT_FOUND, CONFLICT, INVALID_REQUEST.
+ */
+export async function rescheduleMessage(
+  deps: Pick<SendMessagesDeps, 'store' | 'wake' | 'clock'>,
+  { id, whose }: Pick<MessageCommand, 'id' | 'whose'>,
+  text: string,
+): Promise<Message> {
+  const now = deps.clock.now();
+  const sendAt = sendAtOf(text, { now, root: 'body' });
+  const { channel } = await readMessage(deps, id, whose);
+  if (!(await deps.store.reschedule(id, { sendAt, expiresAt: expiryOf(sendAt, now) })))
+    throw await conflict(deps, id, whose);
+  deps.wake(channel);
   return readMessage(deps, id, whose);
 }
 

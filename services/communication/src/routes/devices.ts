@@ -1,9 +1,10 @@
 import { commonError, invalidRequest } from '@rollcall/platform/common-errors.ts';
+import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
 import { ONE_LINE } from '@rollcall/platform/http/patterns.ts';
-import { noContent, strict } from '@rollcall/platform/http/resources.ts';
+import { noContent, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { Type } from 'typebox';
-import { type DeviceStore, parseDeviceToken, possibleTargets } from '../domain/devices.ts';
+import { type Device, type DeviceStore, deviceTokenOf, parseDeviceToken, possibleTargets } from '../domain/devices.ts';
 import { pushPlatforms } from '../domain/recipients.ts';
 import { owner } from '../schemas/owner.ts';
 import { ownerOf } from './owner.ts';
@@ -25,15 +26,48 @@ const reference = {
   app: Type.Optional(Line('Which of your apps')),
 };
 const DeviceBody = Type.Object({ platform: Platform, ...reference }, strict);
-const DeviceRecord = Type.Object({
-  platform: Platform,
-  ...reference,
-  registeredAt: Type.String({ format: 'date-time' }),
+const deviceMembers = { platform: Platform, ...reference, registeredAt: Type.String({ format: 'date-time' }) };
+const DeviceRecord = Type.Object(deviceMembers);
+
+const DevicesQuery = Type.Object(
+  { ...listQuery, ...owner, user: Type.Optional(Line('Who uses them, as you registered them')) },
+  strict,
+);
+const DevicesResponse = Type.Object({
+  devices: Type.Array(Type.Object({ token: Type.String({ description: 'As paths have it' }), ...deviceMembers })),
+  ...pageAnswer,
 });
+
+function deviceRecord({ target, user, app, registeredAt }: Device) {
+  return {
+    platform: target.platform,
+    ...(user !== undefined && { user }),
+    ...(app !== undefined && { app }),
+    registeredAt: registeredAt.toISOString(),
+  };
+}
 
 /** `/devices`. */
 export function deviceRoutes(devices: DeviceStore): Routes {
   return (app) => {
+    app.get(
+      '/devices',
+      {
+        schema: {
+          tags,
+          summary: 'Devices that are registered, newest first',
+          querystring: DevicesQuery,
+          response: { 200: DevicesResponse },
+        },
+      },
+      async (request) => {
+        const { user, subject: _subject, ...query } = request.query;
+        const page = pageOf(query);
+        const { rows, total, nextCursor } = await devices.list(ownerOf(request, 'messages'), user, page);
+        const listed = rows.map((device) => ({ token: deviceTokenOf(device.target), ...deviceRecord(device) }));
+        return { devices: listed, total, limit: page.limit, offset: page.offset, nextCursor };
+      },
+    );
     app.put(
       '/devices/:token',
       {
@@ -55,12 +89,7 @@ export function deviceRoutes(devices: DeviceStore): Routes {
           user,
           app: name,
         });
-        return reply.status(isNew ? 201 : 200).send({
-          platform,
-          ...(user !== undefined && { user }),
-          ...(name !== undefined && { app: name }),
-          registeredAt: device.registeredAt.toISOString(),
-        });
+        return reply.status(isNew ? 201 : 200).send(deviceRecord(device));
       },
     );
     app.delete(

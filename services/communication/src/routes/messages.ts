@@ -13,6 +13,7 @@ import {
   cancelMessage,
   type MessageCommand,
   readMessage,
+  rescheduleMessage,
   retryMessage,
   type SendMessagesDeps,
 } from '../domain/sending.ts';
@@ -28,10 +29,11 @@ import {
   messageRecord,
   ProvidersResponse,
 } from '../schemas/messages.ts';
+import { messagePatch } from '../schemas/sending.ts';
 
 const tags = ['messages'];
 
-export interface MessageRoutesDeps extends Pick<SendMessagesDeps, 'store' | 'wake' | 'ways'> {
+export interface MessageRoutesDeps extends Pick<SendMessagesDeps, 'store' | 'wake' | 'ways' | 'clock'> {
   readonly idempotency: Idempotency;
   readonly health: () => readonly OutletHealth[];
 }
@@ -78,6 +80,23 @@ export function messageRoutes(deps: MessageRoutesDeps): Routes {
       },
     );
     const config = { refuses: [errorCatalogue.CONFLICT] };
+    app.patch(
+      '/messages/:id',
+      {
+        config,
+        schema: {
+          tags,
+          summary: 'Change when a message is sent that is scheduled',
+          params: MessageParams,
+          body: messagePatch(deps),
+          response: { 200: MessageRecord },
+        },
+      },
+      async (request) => {
+        const message = { id: idOf(request.params), whose: whoseOf(request) };
+        return messageRecord(await rescheduleMessage(deps, message, request.body.sendAt));
+      },
+    );
     const schema = { tags, headers: idempotencyHeaders, params: MessageParams, response: { 200: MessageRecord } };
     app.post(
       '/messages/:id/cancel',

@@ -80,19 +80,26 @@ function together(isKept: (members: Readonly<Record<string, unknown>>) => boolea
   );
 }
 
+function sendAtOf({ clock }: Pick<SendingRules, 'clock'>) {
+  return Type.Refine(
+    Type.String({ maxLength: 64, description: 'Not before this date-time (RFC 3339), at most 30 days ahead' }),
+    (text) => isSoon(text, clock.now()),
+    () => `must be a date-time at most ${LATEST_DAYS} days ahead, such as 2026-11-20T10:00:00Z`,
+  );
+}
+
+/** Body of `PATCH /messages/{id}`. */
+export function messagePatch(rules: Pick<SendingRules, 'clock'>) {
+  return Type.Object({ sendAt: sendAtOf(rules) }, strict);
+}
+
 /** Members of every request to send. */
-function commonMembers({ clock }: SendingRules) {
+function commonMembers(rules: Pick<SendingRules, 'clock'>) {
   return {
     category: Type.Optional(
       Type.Enum(categories, { description: 'Recipients may opt out of `marketing`; `transactional` when absent' }),
     ),
-    sendAt: Type.Optional(
-      Type.Refine(
-        Type.String({ maxLength: 64, description: 'Not before this date-time (RFC 3339), at most 30 days ahead' }),
-        (text) => isSoon(text, clock.now()),
-        () => `must be a date-time at most ${LATEST_DAYS} days ahead, such as 2026-11-20T10:00:00Z`,
-      ),
-    ),
+    sendAt: Type.Optional(sendAtOf(rules)),
     metadata: Type.Optional(
       Type.Record(Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$' }), Type.String({ maxLength: 500 }), {
         maxProperties: 20,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { indexAnew } from '@rollcall/platform/postgres/index-anew.ts';
+import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import type { Device, DeviceStore } from '../domain/devices.ts';
@@ -17,15 +18,25 @@ export interface DeviceTableDeps {
   readonly vault: Vault;
   /** Of tokens. */
   readonly index: BlindIndex;
+  /** Of those who use them. */
+  readonly users: BlindIndex;
 }
+
+/** What is sealed of a device, as JSON. */
+export type DeviceDetails = Pick<Device, 'target'> & Partial<Pick<Device, 'user' | 'app'>>;
 
 export interface DeviceTable extends DeviceStore {
   /** Forgets tokens that are long gone. @param limit how many at most. @returns how many. */
   prune(limit: number): Promise<number>;
 }
 
-export function createDeviceTable({ pool, vault, index }: DeviceTableDeps): DeviceTable {
+export function createDeviceTable({ pool, vault, index, users }: DeviceTableDeps): DeviceTable {
   const candidates = (targets: readonly PushTarget[]) => targets.flatMap((target) => index.candidates(keyOf(target)));
+
+  function deviceOf({ id, details, registered_at }: { id: string; details: Buffer; registered_at: Date }): Device {
+    const { target, user, app }: DeviceDetails = JSON.parse(vault.open(details, deviceContext(id)).toString());
+    return { target, user, app, registeredAt: registered_at };
+  }
 
   return {
     register: (subject, device) =>
@@ -42,7 +53,12 @@ export function createDeviceTable({ pool, vault, index }: DeviceTableDeps): Devi
         const [row] = rows;
         if (row === undefined) throw new Error('PostgreSQL returned no row of a device that was written');
         const details = vault.seal(JSON.stringify({ target, user, app }), deviceContext(row.id));
-        await client.query('UPDATE devices SET details = $2 WHERE id = $1', [row.id, details]);
+        const userIndex = user === undefined ? null : users.of(user);
+        await client.query('UPDATE devices SET details = $2, user_index = $3 WHERE id = $1', [
+          row.id,
+          details,
+          userIndex,
+        ]);
         const registered: Device = { ...device, registeredAt: row.registered_at };
         return { device: registered, isNew: !row.was_there };
       }),
@@ -52,6 +68,17 @@ export function createDeviceTable({ pool, vault, index }: DeviceTableDeps): Devi
         [subject, candidates(targets)],
       );
       return rowCount !== 0;
+    },
+    async list(subject, user, page) {
+      const { rows, ...rest } = await readNewest<{ id: string; details: Buffer; registered_at: Date }>(pool(), {
+        table: 'devices',
+        columns: 'id, details, registered_at',
+        where: `subject = $1 AND gone_at IS NULL AND details IS NOT NULL
+          AND ($2::bytea[] IS NULL OR user_index = ANY($2))`,
+        parameters: [subject, user === undefined ? undefined : users.candidates(user)],
+        page,
+      });
+      return { rows: rows.map(deviceOf), ...rest };
     },
     async find(subject, targets) {
       const { rows } = await pool().query<{ platform: PushPlatform; is_gone: boolean }>(
@@ -69,7 +96,8 @@ export function createDeviceTable({ pool, vault, index }: DeviceTableDeps): Devi
         await client.query(
           `INSERT INTO devices AS known (id, subject, token_index, platform, registered_at, gone_at)
            VALUES ($1, $2, $3, $4, $5, $5)
-           ON CONFLICT (subject, token_index) DO UPDATE SET gone_at = excluded.gone_at, details = NULL
+           ON CONFLICT (subject, token_index) DO UPDATE
+             SET gone_at = excluded.gone_at, details = NULL, user_index = NULL
            WHERE known.registered_at <= excluded.gone_at`,
           [randomUUID(), subject, index.of(keyOf(target)), target.platform, since],
         );

@@ -34,6 +34,8 @@ export async function changeMessage(
 ): Promise<boolean> {
   const { id, event, dueInMs, reason, provider, tried, pauses, repeats, attempt } = change;
   const { from, to } = messageMoves[event];
+  // Its sender may have put it off since it was taken.
+  const isOfItsTime = event === 'released';
   const { rows } = await client.query<MessageRow>(
     `UPDATE messages SET state = $2, reason = $3,
        due_at = now() + make_interval(secs => $4::double precision / 1000),
@@ -41,8 +43,9 @@ export async function changeMessage(
        pauses = coalesce($7, pauses), repeats = coalesce($8, repeats),
        sent_at = CASE WHEN $9 THEN coalesce(sent_at, now()) ELSE sent_at END
      WHERE id = $1 AND state = ANY($10) AND ($11::int IS NULL OR attempts = $11)
+       AND (NOT $12 OR send_at <= now())
      RETURNING ${MESSAGE_COLUMNS}`,
-    [id, to, reason, dueInMs, provider, tried, pauses, repeats, IS_SENT.has(event), from, attempt],
+    [id, to, reason, dueInMs, provider, tried, pauses, repeats, IS_SENT.has(event), from, attempt, isOfItsTime],
   );
   const [row] = rows;
   if (row === undefined) return false;
@@ -51,7 +54,7 @@ export async function changeMessage(
 }
 
 /** Says that a message is in its state. */
-async function recordState(client: PoolClient, recordEvents: RecordEvents, row: MessageRow): Promise<void> {
+export async function recordState(client: PoolClient, recordEvents: RecordEvents, row: MessageRow): Promise<void> {
   const { created_at: createdAt, sent_at: sentAt } = row;
   await recordEvents(client, [stateEvent({ ...row, template: templateOf(row), createdAt, sentAt })]);
 }

@@ -4,7 +4,7 @@ import type { MessageStore } from '../domain/message-store.ts';
 import type { Attempt } from '../domain/messages.ts';
 import { foldedRecipient } from '../domain/recipients.ts';
 import { messageMoves } from '../domain/states.ts';
-import { changeMessage } from './message-changes.ts';
+import { changeMessage, recordState } from './message-changes.ts';
 import { insertsMessage } from './message-inserts.ts';
 import { createMessageRows, MESSAGE_COLUMNS, type MessageRow, type MessageTableDeps } from './message-rows.ts';
 
@@ -65,6 +65,16 @@ export function createMessageTable(deps: MessageTableDeps): MessageStore {
       return { rows: found.map((row) => rows.messageOf(row)), ...rest };
     },
     cancel: (id) => inTransaction(pool(), (client) => changeMessage(client, recordEvents, { id, event: 'cancelled' })),
+    reschedule: (id, { sendAt, expiresAt }) =>
+      inTransaction(pool(), async (client) => {
+        const { rows: found } = await client.query<MessageRow>(
+          `UPDATE messages SET send_at = $2, due_at = $2, expires_at = $3
+           WHERE id = $1 AND state = ANY($4) RETURNING ${MESSAGE_COLUMNS}`,
+          [id, sendAt, expiresAt, messageMoves.released.from],
+        );
+        for (const row of found) await recordState(client, recordEvents, row);
+        return found.length === 1;
+      }),
     restart: (id, { callId, expiresAfterMs }) =>
       inTransaction(pool(), async (client) => {
         const { rowCount } = await client.query(

@@ -1,8 +1,8 @@
 import type { SealedTable } from '@rollcall/platform/postgres/resealing.ts';
 import type { BlindIndex } from '@rollcall/platform/vault.ts';
 import type { Envelope } from '../domain/messages.ts';
-import { foldedRecipient, type PushTarget } from '../domain/recipients.ts';
-import { deviceContext, keyOf, SAME_DEVICE } from './devices.ts';
+import { foldedRecipient } from '../domain/recipients.ts';
+import { type DeviceDetails, deviceContext, keyOf, SAME_DEVICE } from './devices.ts';
 import { contentContext, envelopeContext } from './message-rows.ts';
 import { notificationContext, reportContext } from './reports.ts';
 import { SAME_SUPPRESSION, suppressionContext } from './suppressions.ts';
@@ -10,10 +10,12 @@ import { SAME_SUPPRESSION, suppressionContext } from './suppressions.ts';
 interface Indexes {
   readonly recipients: BlindIndex;
   readonly devices: BlindIndex;
+  /** Of devices. */
+  readonly users: BlindIndex;
 }
 
 /** Where the vault's seals are. Tokens of devices that are gone are sealed nowhere, and forgotten after 180 days. */
-export function sealedTables({ recipients, devices }: Indexes): readonly SealedTable[] {
+export function sealedTables({ recipients, devices, users }: Indexes): readonly SealedTable[] {
   return [
     {
       table: 'messages',
@@ -48,6 +50,7 @@ export function sealedTables({ recipients, devices }: Indexes): readonly SealedT
           of: 'details',
           textOf: deviceOf,
         },
+        { column: 'user_index', index: users, of: 'details', textOf: userOf },
       ],
     },
   ];
@@ -59,6 +62,11 @@ function recipientOf(envelope: string): string {
 }
 
 function deviceOf(details: string): string {
-  const { target }: { readonly target: PushTarget } = JSON.parse(details);
+  const { target }: DeviceDetails = JSON.parse(details);
   return keyOf(target);
+}
+
+function userOf(details: string): string | undefined {
+  const { user }: DeviceDetails = JSON.parse(details);
+  return user;
 }

@@ -14,7 +14,8 @@ const SURROGATE_ESCAPE = /\\u[dD][89A-Fa-f]/;
 
 /**
  * A parser of JSON bodies (RFC 8259) for `addContentTypeParser` with `parseAs: 'buffer'`. What is
- * no text is refused: to replace what cannot be decoded would make one name of two. A byte order
+ * no text is refused: to replace what cannot be decoded would make one name of two. So is a member
+ * that is there twice: of two programs one may read the first, and the other the last. A byte order
  * mark of UTF-8 is passed over.
  */
 export function jsonParser(app: Pick<FastifyInstance, 'getDefaultJsonParser'>): ParseJson {
@@ -23,6 +24,7 @@ export function jsonParser(app: Pick<FastifyInstance, 'getDefaultJsonParser'>): 
     const text = utf8Text(body);
     return void parse(request, text, (error, value) => {
       if (error !== null) parsed(text === '' ? error : notText(NO_JSON));
+      else if (namesIn(text) !== membersOf(value)) parsed(notText('must not name a member of an object twice'));
       else if (SURROGATE_ESCAPE.test(text) && !isWellFormed(value))
         parsed(notText('must not have escapes of unpaired surrogates'));
       else parsed(error, value);
@@ -57,6 +59,45 @@ export function utf8Text(body: Buffer): string {
 
 function notText(rule: string): HttpError {
   return new HttpError(400, 'Invalid request', { message: `The body ${rule}` });
+}
+
+/** How many members have a name in JSON: after each, and after nothing else, a string is followed by a colon. */
+function namesIn(json: string): number {
+  let names = 0;
+  for (let from = json.indexOf('"'); from !== -1; from = json.indexOf('"', from)) {
+    let end = json.indexOf('"', from + 1);
+    while (isEscaped(json, end)) end = json.indexOf('"', end + 1);
+    from = end + 1;
+    while (isBlank(json.charCodeAt(from))) from += 1;
+    if (json[from] === ':') names += 1;
+  }
+  return names;
+}
+
+/** Whether an odd number of backslashes is before it. */
+function isEscaped(json: string, at: number): boolean {
+  let from = at;
+  while (json[from - 1] === '\\') from -= 1;
+  return (at - from) % 2 === 1;
+}
+
+/** White space of RFC 8259, section 2. */
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}
+
+/** How many members the objects of a value have that was JSON. Of any depth. */
+function membersOf(value: unknown): number {
+  let members = 0;
+  const waiting: unknown[] = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    if (typeof next !== 'object' || next === null) continue;
+    const below: readonly unknown[] = Object.values(next);
+    if (!Array.isArray(next)) members += below.length;
+    for (const each of below) if (typeof each === 'object') waiting.push(each);
+  }
+  return members;
 }
 
 /**

@@ -295,3 +295,20 @@ test('a receipt of a message centre moves its message, also where it comes befor
     .poll(async () => (await shop('GET', path)).body)
     .toMatchObject({ status: 'delivered', provider: 'centre', attempts: [{ status: 'accepted' }] });
 });
+
+test('a mail that is taken, but not for all copies, says for whom it was not, and why', async () => {
+  const [full, gone, wanted] = ['full@example.com', 'vanished@example.com', 'ada@example.com'];
+  refusals.set(full, '552 5.2.2 full').set(gone, '550 5.1.1 gone');
+  await shop('PUT', '/suppressions/no-more@example.com');
+  const copies = { cc: [full, wanted, 'no-more@example.com'], bcc: [gone] };
+  const body = { to: 'copies@example.com', subject: 'Copies', text: 'Good day', ...copies };
+  const sent = await shop('POST', '/emails', { body, headers: { prefer: 'wait=20' } });
+  expect(sent.body).toMatchObject({ status: 'sent', ...copies });
+  const leftOut = sent.body?.['leftOut'] as readonly { readonly address: string }[];
+  expect(leftOut.toSorted((a, b) => a.address.localeCompare(b.address))).toEqual([
+    { address: full, reason: 'recipient-refused' },
+    { address: 'no-more@example.com', reason: 'manual' },
+    { address: gone, reason: 'address-unknown' },
+  ]);
+  expect(received.get(wanted)).toHaveLength(1);
+});

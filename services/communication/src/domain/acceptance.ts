@@ -136,7 +136,7 @@ export async function acceptEmail(
     cc: cc.map((text, index) => ({ address: address(`cc/${index}`, text) })).filter(once),
     bcc: bcc.map((text, index) => ({ address: address(`bcc/${index}`, text) })).filter(once),
     ...(replyTo !== undefined && { replyTo: { address: address('replyTo', replyTo) } }),
-    ...(url === undefined ? texts : withUnsubscribeLink(texts, url)),
+    ...(url === undefined ? texts : withUnsubscribeLink(texts, { url, locale: used?.locale })),
     attachments: attachments.map(({ content: base64, ...attachment }) => ({ ...attachment, base64 })),
   };
   const envelope = { to, from: from.address, cc: addressesOf(content.cc), bcc: addressesOf(content.bcc) };

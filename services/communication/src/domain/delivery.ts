@@ -11,7 +11,7 @@ import {
 import type { AttemptEnd, BegunAttempt, DueMessage, MessageChange, SendingStore } from './message-store.ts';
 import { type Channel, type Envelope, type MessageContent, outgoingOf, type Suppressions } from './messages.ts';
 import type { Mailbox, OutgoingMessage, SendOutcome } from './ports.ts';
-import { withReason } from './reasons.ts';
+import { reasonOfCopy, withReason } from './reasons.ts';
 
 /** A provider, as sending needs it. */
 export interface Way {
@@ -187,7 +187,7 @@ async function wanted(deps: DeliveryDeps, due: DueMessage, content: MessageConte
   );
   const leftOut = copies.flatMap(({ address, reason }) => (reason === undefined ? [] : [{ address, reason }]));
   if (leftOut.length === 0) return content;
-  await deps.store.leaveOut(due, leftOut);
+  await deps.store.leaveOut(due.id, leftOut);
   const isWanted = ({ address }: Mailbox) => leftOut.every((each) => each.address !== address);
   return { ...content, cc: content.cc.filter(isWanted), bcc: content.bcc.filter(isWanted) };
 }
@@ -215,6 +215,7 @@ async function conclude(deps: DeliveryDeps, { due, way, number }: Concluding, sa
       : { ...changeOf(step), ...(step.event === 'postponed' && afterPause(due, step, [...tried])) };
   // In this order, nothing is lost where the replica is killed between them: both may be done twice.
   await persist(() => suppress(deps, due, outcome));
+  await persist(() => leaveOutRefused(deps, due, outcome));
   await persist(() => store.finish(due, endOf(number, outcome), change));
 }
 
@@ -245,6 +246,18 @@ async function suppress({ suppressions }: DeliveryDeps, due: DueMessage, outcome
   for (const { address: recipient, suppress: why } of outcome.refusedRecipients ?? []) {
     if (why !== undefined) await suppressions.suppress({ ...why, subject, channel, recipient, messageId });
   }
+}
+
+/** The provider took the message, and not for all who were to get a copy. */
+async function leaveOutRefused({ store }: DeliveryDeps, { id, envelope }: DueMessage, outcome: SendOutcome) {
+  if (outcome.outcome !== 'accepted') return;
+  const copies = new Set([...(envelope.cc ?? []), ...(envelope.bcc ?? [])]);
+  const refused = (outcome.refusedRecipients ?? []).filter(({ address }) => copies.has(address));
+  if (refused.length === 0) return;
+  await store.leaveOut(
+    id,
+    refused.map((each) => ({ address: each.address, reason: reasonOfCopy(each) })),
+  );
 }
 
 /** Whoever made the call is gone, and nobody knows what became of it. */

@@ -115,8 +115,8 @@ export interface SendingStore {
   change(id: string, change: MessageChange): Promise<boolean>;
   /** Ends a call, and changes the message where that call still is its last one, or was accepted. */
   finish(due: DueMessage, end: AttemptEnd, change: MessageChange): Promise<boolean>;
-  /** Writes down who gets no copy. */
-  leaveOut(message: Pick<DueMessage, 'id' | 'envelope'>, leftOut: readonly LeftOut[]): Promise<void>;
+  /** Writes down who gets no copy, beside who got none before. */
+  leaveOut(id: string, leftOut: readonly LeftOut[]): Promise<void>;
   /** Changes when it is due, and what is counted of its waiting. */
   putOff(id: string, wait: Waiting): Promise<void>;
 }

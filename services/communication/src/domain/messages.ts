@@ -1,5 +1,5 @@
 import { type Mailbox, type OutgoingMessage, type OutgoingPush, type Suppression } from './ports.ts';
-import type { SuppressedBy } from './reasons.ts';
+import type { Reason, SuppressedBy } from './reasons.ts';
 import type { AttemptState, MessageState } from './states.ts';
 
 export const channels = ['email', 'sms', 'push'] as const;
@@ -36,7 +36,7 @@ export type MessageContent = EmailContent | SmsContent | PushContent;
 /** A recipient of a copy who got none. */
 export interface LeftOut {
   readonly address: string;
-  readonly reason: SuppressedBy;
+  readonly reason: Reason;
 }
 
 /** What is known of a message as long as it is kept. Sealed at rest. As JSON. */
@@ -47,7 +47,7 @@ export interface Envelope {
   /** Of a mail: addresses that get copies. */
   readonly cc?: readonly string[];
   readonly bcc?: readonly string[];
-  /** Of them, those that want none. */
+  /** Of them, those that want none, or that the provider refused. */
   readonly leftOut?: readonly LeftOut[];
   /** What a provider has to be able to do: the sender of a mail, the service of a device. */
   readonly from?: string;

@@ -1,4 +1,4 @@
-import type { ProviderReport, SendOutcome } from './ports.ts';
+import type { ProviderReport, RefusedRecipient, SendOutcome } from './ports.ts';
 import type { Receipt } from './states.ts';
 import { type SuppressionReason, suppressionReasons } from './suppressions.ts';
 
@@ -24,7 +24,7 @@ export const reasons = [
   'content-dropped',
   'other',
 ] as const;
-type Reason = (typeof reasons)[number];
+export type Reason = (typeof reasons)[number];
 
 /** Why a recipient gets nothing. */
 export type SuppressedBy = SuppressionReason | 'device-gone';
@@ -66,6 +66,11 @@ function wordOf(outcome: Exclude<SendOutcome, { readonly outcome: 'accepted' }>)
     return outcome.suppress === undefined ? REFUSED_FOR[outcome.cause] : OF_SUPPRESSION[outcome.suppress.kind];
   if (RATE_LIMITED.test(outcome.reason)) return 'rate-limited';
   return NOT_REACHED.test(outcome.reason) ? 'not-reached' : 'not-taken';
+}
+
+/** Pure. Why a provider that took a message did not take it for one of its recipients. */
+export function reasonOfCopy({ suppress }: Pick<RefusedRecipient, 'suppress'>): Reason {
+  return suppress === undefined ? REFUSED_FOR.recipient : OF_SUPPRESSION[suppress.kind];
 }
 
 /** Pure. Why a message is in the state that a report leads to; undefined: all is well. */

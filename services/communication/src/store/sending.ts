@@ -1,6 +1,7 @@
 import { takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
 import { inTransaction } from '@rollcall/platform/postgres/pool.ts';
 import type { BegunAttempt, DueMessage, SendingStore } from '../domain/message-store.ts';
+import type { LeftOut } from '../domain/messages.ts';
 import { type BegunRow, beginAttempt, finishLastAttempt, type SendingTableDeps } from './attempts.ts';
 import { changeMessage } from './message-changes.ts';
 import { createMessageRows, MESSAGE_COLUMNS, type MessageRow } from './message-rows.ts';
@@ -18,6 +19,11 @@ type DueRow = MessageRow & {
   readonly begun_at: Date | null;
   readonly expires_at: Date;
 };
+
+const isOfAddress =
+  ({ address }: LeftOut) =>
+  (other: LeftOut) =>
+    other.address === address;
 
 export function createSendingTable(deps: SendingTableDeps): SendingStore {
   const { pool, vault, recordEvents } = deps;
@@ -66,10 +72,19 @@ export function createSendingTable(deps: SendingTableDeps): SendingStore {
       if (change.event !== 'accepted') return false;
       return inTransaction(pool(), (client) => changeMessage(client, recordEvents, { id: due.id, ...change }));
     },
-    async leaveOut({ id, envelope }, leftOut) {
-      const sealed = messages.sealEnvelope(id, { ...envelope, leftOut });
-      await pool().query('UPDATE messages SET envelope = $2 WHERE id = $1', [id, sealed]);
-    },
+    leaveOut: (id, leftOut) =>
+      inTransaction(pool(), async (client) => {
+        const { rows } = await client.query<Pick<DueRow, 'envelope'>>(
+          'SELECT envelope FROM messages WHERE id = $1 FOR UPDATE',
+          [id],
+        );
+        for (const row of rows) {
+          const envelope = messages.openEnvelope(id, row.envelope);
+          const before = (envelope.leftOut ?? []).filter((each) => !leftOut.some(isOfAddress(each)));
+          const sealed = messages.sealEnvelope(id, { ...envelope, leftOut: [...before, ...leftOut] });
+          await client.query('UPDATE messages SET envelope = $2 WHERE id = $1', [id, sealed]);
+        }
+      }),
     async putOff(id, { state, dueInMs, tried, pauses, repeats }) {
       await pool().query(
         `UPDATE messages SET due_at = now() + make_interval(secs => $3::double precision / 1000),

@@ -69,7 +69,7 @@ export function templateRoutes(deps: TemplateRoutesDeps): Routes {
         return {
           name: template.name,
           version: template.version,
-          ...(unsubscribeUrl === undefined ? mail : withUnsubscribeLink(mail, unsubscribeUrl)),
+          ...(unsubscribeUrl === undefined ? mail : withUnsubscribeLink(mail, { url: unsubscribeUrl, locale: mail.locale })),
         };
       },
     );

@@ -43,6 +43,7 @@ const commands = [
   'payments',
   'payment',
   'refund',
+  'resolve-payment',
 ];
 
 describe('help', () => {

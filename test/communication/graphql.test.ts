@@ -61,6 +61,25 @@ test('sends a mail, and shows it to who sent it alone', async () => {
   expect(await ask(ana, READ, { id: 'none' })).toEqual({ data: { message: null } });
 });
 
+test('lists messages by what they are, to their owner alone', async () => {
+  const lister = await service.callerOf('lister');
+  const LIST = `query List($to: String, $tag: String, $limit: Int) {
+    messages(to: $to, tag: $tag, limit: $limit) { total nextCursor messages { to status } }
+  }`;
+  for (const to of ['one@example.com', 'two@example.com'])
+    await ask(lister, SEND, { input: { ...input, to, tags: ['spring'], sendAt: new Date(Date.now() + 3_600_000) } });
+  expect((await ask(lister, LIST, { tag: 'spring', limit: 1 })).data).toEqual({
+    messages: {
+      total: 2,
+      nextCursor: expect.any(String),
+      messages: [{ to: 'two@example.com', status: 'scheduled' }],
+    },
+  });
+  expect((await ask(lister, LIST, { to: 'One@example.com' })).data).toMatchObject({ messages: { total: 1 } });
+  expect((await ask(ana, LIST, { tag: 'spring' })).data).toMatchObject({ messages: { total: 0 } });
+  expect((await ask(lister, LIST, { limit: 0, tag: 'a b' })).errors?.[0]?.extensions.code).toBe('INVALID_REQUEST');
+});
+
 test('names every fault of an input, as REST does', async () => {
   const answer = await ask(ana, SEND, { input: { to: 'a@b, c@d', subject: 'x\r\nBcc: e@f', text: 'x' } });
   expect(answer).toMatchObject({

@@ -26,7 +26,11 @@ interface Made {
 }
 
 interface Result {
-  readonly data?: { readonly createPayment?: Made | null; readonly payment?: object | null } | null;
+  readonly data?: {
+    readonly createPayment?: Made | null;
+    readonly payment?: object | null;
+    readonly payments?: { readonly nextCursor: string | null };
+  } | null;
   readonly errors?: readonly { readonly extensions: object }[];
 }
 
@@ -59,6 +63,37 @@ test('makes a payment, which its payer pays', async () => {
     },
   });
   expect(await ask(await payment.callerOf('other'), READ, { id })).toEqual({ data: { payment: null } });
+});
+
+test('lists payments by what they are, to their owner alone, and refuses as REST does', async () => {
+  const merchant = await payment.callerOf('merchant-of-lists');
+  const other = { ...tea, customerEmail: 'other@example.com' };
+  for (const each of [tea, other, tea]) await ask(merchant, CREATE, { input: { ...each, provider: 'sandbox' } });
+  const LIST = `query List($limit: Int, $cursor: String, $email: String, $status: String) {
+    payments(limit: $limit, cursor: $cursor, customerEmail: $email, status: $status) {
+      total nextCursor payments { id customerEmail paymentUrl }
+    }
+  }`;
+  const list = async (caller: Caller, variables: object) => {
+    const { data, errors } = await ask(caller, LIST, variables);
+    return { errors, page: data?.payments };
+  };
+  const { page: first } = await list(merchant, { limit: 1, email: tea.customerEmail, status: 'pending' });
+  expect(first).toMatchObject({ total: 2, payments: [{ customerEmail: tea.customerEmail }] });
+  const { page: second } = await list(merchant, { limit: 1, email: tea.customerEmail, cursor: first?.nextCursor });
+  expect(second).toMatchObject({ nextCursor: null, payments: [{ customerEmail: tea.customerEmail }] });
+  expect((await list(merchant, {})).page).toMatchObject({ total: 3 });
+  expect((await list(await payment.callerOf('other'), {})).page).toEqual({ total: 0, nextCursor: null, payments: [] });
+  const { errors } = await list(merchant, { limit: 101, status: 'paid' });
+  expect(errors?.[0]?.extensions).toMatchObject({
+    code: 'INVALID_REQUEST',
+    details: {
+      fields: [
+        { path: 'input/limit', message: 'must be a number from 1 to 100' },
+        { path: 'input/status', message: expect.stringContaining("'pending'") },
+      ],
+    },
+  });
 });
 
 test('takes amounts of more than 32 bits, and no others than REST does', async () => {

@@ -15,11 +15,12 @@ import { queryOf } from '../query.ts';
 
 const PATH = '/payment/payments';
 
-/** `rollcall payments`, `payment` and `refund`. */
+/** `rollcall payments`, `payment`, `refund` and `resolve-payment`. */
 export function addPaymentCommands(program: Command, deps: CliDeps): void {
   addListCommand(program, deps);
   addShowCommand(program, deps);
   addRefundCommand(program, deps);
+  addResolveCommand(program, deps);
 }
 
 function addListCommand(program: Command, deps: CliDeps): void {
@@ -72,5 +73,24 @@ function addRefundCommand(program: Command, deps: CliDeps): void {
       headers: { 'idempotency-key': key },
     });
     printResult(this, deps, { body, asText: (refund) => formatRefund(refund) });
+  });
+}
+
+function addResolveCommand(program: Command, deps: CliDeps): void {
+  const command = program.command('resolve-payment').description('decide on a payment that is in review');
+  withExamples(
+    addGatewayOption(command)
+      .argument('<payment>', 'id of the payment')
+      .addOption(
+        new Option('--outcome <outcome>', 'what became of the money, as the provider says')
+          .choices(['paid', 'unpaid', 'refunded'])
+          .makeOptionMandatory(),
+      ),
+    ['rollcall resolve-payment bac0a4e9-800c-491e-b4a7-87ac35488a48 --outcome paid'],
+  ).action(async function (this: Command, id: string) {
+    const { outcome } = this.opts();
+    const path = `${PATH}/${encodeURIComponent(id)}/resolve`;
+    const body = await gatewayOf(this, deps).call<PaymentRecord>({ method: 'POST', path, body: { outcome } });
+    printResult(this, deps, { body, asText: (payment) => formatPayments([payment], deps.now()) });
   });
 }

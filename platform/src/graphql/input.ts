@@ -15,6 +15,19 @@ export function checkedInput<Schema extends TSchema>(schema: Schema, input: unkn
   throw invalidRequest(fieldsOf(Value.Errors(schema, given), 'input', schema));
 }
 
+/**
+ * The arguments of a list, by the schema that its query has over REST, where numbers are texts.
+ *
+ * @throws ServiceError INVALID_REQUEST with each fault.
+ */
+export function checkedArguments<Schema extends TSchema>(schema: Schema, args: object): Static<Schema> {
+  const texts = Object.entries(args).map(([name, value]: [string, unknown]) => [
+    name,
+    typeof value === 'number' ? String(value) : value,
+  ]);
+  return checkedInput(schema, Object.fromEntries(texts));
+}
+
 function withoutNulls(input: object): object {
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null));
 }

@@ -50,7 +50,7 @@ export const communicationOperations: readonly Operation[] = [
       'GET /webhook-deliveries',
       'GET /webhook-deliveries/:id',
     ],
-    graphql: ['Query.message', 'Message'],
+    graphql: ['Query.message', 'Query.messages', 'Message'],
     webSocket: ['messages'],
   },
   {

@@ -32,7 +32,7 @@ export const paymentOperations: readonly Operation[] = [
       'GET /webhook-deliveries',
       'GET /webhook-deliveries/:id',
     ],
-    graphql: ['Query.payment', 'Payment'],
+    graphql: ['Query.payment', 'Query.payments', 'Payment'],
     webSocket: ['payments'],
   },
   {

@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { ServiceError } from '@rollcall/platform/errors.ts';
-import { checkedInput } from '@rollcall/platform/graphql/input.ts';
+import { checkedArguments, checkedInput } from '@rollcall/platform/graphql/input.ts';
 import type { SubgraphContext, SubgraphOptions } from '@rollcall/platform/graphql/subgraph.ts';
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { mutationKeyOf } from '@rollcall/platform/http/idempotency.ts';
 import type { Identity } from '@rollcall/platform/http/identity.ts';
 import { isUuid } from '@rollcall/platform/http/resources.ts';
-import { seesAll } from '@rollcall/platform/http/scopes.ts';
 import { type ChannelRequest, readMessage } from '../domain/sending.ts';
-import { messageRecord } from '../schemas/messages.ts';
+import { listMessages, whoseOf } from '../listing.ts';
+import { MessagesQuery, messageRecord } from '../schemas/messages.ts';
 import { emailBody, pushBody, type SendingRules, smsBody } from '../schemas/sending.ts';
 import { type SubmissionDeps, submitMessage } from '../submission.ts';
 
@@ -32,10 +32,12 @@ export async function messageSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
     };
   const find = (_root: unknown, { id }: { readonly id: string }, context: SubgraphContext) =>
     findMessage(deps, id, callerOf(context));
+  const list = (_root: unknown, args: object, context: SubgraphContext) =>
+    listMessages(deps, callerOf(context), checkedArguments(MessagesQuery, args));
   return {
     sdl: await readFile(new URL('schema.graphql', import.meta.url), 'utf8'),
     resolvers: {
-      Query: { message: find },
+      Query: { message: find, messages: list },
       Mutation: {
         sendEmail: send((input) => ({ channel: 'email', request: checkedInput(bodies.email, input) })),
         sendSMS: send((input) => ({ channel: 'sms', request: checkedInput(bodies.sms, input) })),
@@ -52,7 +54,7 @@ export async function messageSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
 async function findMessage(deps: Deps, id: string, caller: Identity) {
   if (!isUuid(id)) return null;
   try {
-    return messageRecord(await readMessage(deps, id, { subject: caller.subject, isAll: seesAll(caller, 'messages') }));
+    return messageRecord(await readMessage(deps, id, whoseOf(caller)));
   } catch (error) {
     if (error instanceof ServiceError && error.code === 'NOT_FOUND') return null;
     throw error;

@@ -1,14 +1,11 @@
 import { commonError } from '@rollcall/platform/common-errors.ts';
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { idempotencyHeaders, idempotencyKeyOf, sendOnceAnswer } from '@rollcall/platform/http/idempotency.ts';
-import { pageOf } from '@rollcall/platform/http/lists.ts';
 import { isUuid } from '@rollcall/platform/http/resources.ts';
-import { seesAll } from '@rollcall/platform/http/scopes.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Message, Whose } from '../domain/messages.ts';
-import { soughtRecipient } from '../domain/recipients.ts';
+import type { Message } from '../domain/messages.ts';
 import {
   cancelMessage,
   type MessageCommand,
@@ -18,6 +15,7 @@ import {
   type SendMessagesDeps,
 } from '../domain/sending.ts';
 import { errorCatalogue } from '../errors.ts';
+import { listMessages, whoseOf } from '../listing.ts';
 import type { OutletHealth } from '../providers/outlets.ts';
 import {
   MessageDetails,
@@ -40,7 +38,7 @@ export interface MessageRoutesDeps extends Pick<SendMessagesDeps, 'store' | 'wak
 
 /** `/messages` and `/providers`. */
 export function messageRoutes(deps: MessageRoutesDeps): Routes {
-  const { store, ways } = deps;
+  const { store } = deps;
   const command = commands(deps);
   return (app) => {
     app.get(
@@ -53,15 +51,7 @@ export function messageRoutes(deps: MessageRoutesDeps): Routes {
           response: { 200: MessagesResponse },
         },
       },
-      async (request) => {
-        const { status: state, channel, to, tag, template, ...list } = request.query;
-        const page = pageOf(list);
-        const recipient = to === undefined ? undefined : soughtRecipient(to, ways.region);
-        const filter = { state, channel, to: recipient, tag, template };
-        const { rows, total, nextCursor } = await store.list(whoseOf(request), filter, page);
-        const { limit, offset } = page;
-        return { messages: rows.map(messageRecord), total, limit, offset, nextCursor };
-      },
+      async (request) => listMessages(deps, callerOf(request), request.query),
     );
     app.get(
       '/messages/:id',
@@ -75,7 +65,7 @@ export function messageRoutes(deps: MessageRoutesDeps): Routes {
       },
       async (request) => {
         const id = idOf(request.params);
-        const message = await readMessage(deps, id, whoseOf(request));
+        const message = await readMessage(deps, id, whoseOf(callerOf(request)));
         return messageDetails(message, await store.attempts(id), await store.history(id));
       },
     );
@@ -93,7 +83,7 @@ export function messageRoutes(deps: MessageRoutesDeps): Routes {
         },
       },
       async (request) => {
-        const message = { id: idOf(request.params), whose: whoseOf(request) };
+        const message = { id: idOf(request.params), whose: whoseOf(callerOf(request)) };
         return messageRecord(await rescheduleMessage(deps, message, request.body.sendAt));
       },
     );
@@ -134,17 +124,11 @@ function commands(deps: MessageRoutesDeps) {
     const { subject } = callerOf(request);
     const call = { subject, operation, key: idempotencyKeyOf(request.headers), request: { id } };
     const once = await deps.idempotency.once(call, async (callId) => {
-      const message = await effect(deps, { id, whose: whoseOf(request), callId });
+      const message = await effect(deps, { id, whose: whoseOf(callerOf(request)), callId });
       return { status: 200, body: messageRecord(message) };
     });
     await sendOnceAnswer(reply, once);
   };
-}
-
-/** Whose messages the caller sees. */
-function whoseOf(request: Pick<FastifyRequest, 'caller'>): Whose {
-  const caller = callerOf(request);
-  return { subject: caller.subject, isAll: seesAll(caller, 'messages') };
 }
 
 /** @throws ServiceError NOT_FOUND for what is no id. */

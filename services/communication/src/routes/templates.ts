@@ -69,7 +69,9 @@ export function templateRoutes(deps: TemplateRoutesDeps): Routes {
         return {
           name: template.name,
           version: template.version,
-          ...(unsubscribeUrl === undefined ? mail : withUnsubscribeLink(mail, { url: unsubscribeUrl, locale: mail.locale })),
+          ...(unsubscribeUrl === undefined
+            ? mail
+            : withUnsubscribeLink(mail, { url: unsubscribeUrl, locale: mail.locale })),
         };
       },
     );

@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { checkedInput } from '@rollcall/platform/graphql/input.ts';
+import { checkedArguments, checkedInput } from '@rollcall/platform/graphql/input.ts';
 import type { SubgraphContext, SubgraphOptions } from '@rollcall/platform/graphql/subgraph.ts';
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { mutationKeyOf } from '@rollcall/platform/http/idempotency.ts';
 import { isUuid, ownerOf } from '@rollcall/platform/http/resources.ts';
 import type { PaymentStore } from '../domain/payments.ts';
+import { listPayments, PaymentsQuery } from '../listing.ts';
 import { type MakingDeps, makePayment } from '../making.ts';
 import { NewPayment, paymentAnswer } from '../routes/schemas.ts';
 
@@ -27,10 +28,15 @@ export async function paymentSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
     const payment = isUuid(id) ? await payments.find(id, ownerOf(context, 'payments')) : undefined;
     return payment === undefined ? null : paymentAnswer(publicUrl, payment);
   };
+  const list = (_root: unknown, args: object, context: SubgraphContext) =>
+    listPayments(deps, context, checkedArguments(PaymentsQuery, args));
   return {
     sdl: await readFile(new URL('schema.graphql', import.meta.url), 'utf8'),
     resolvers: {
-      Query: { payment: (_root: unknown, reference: Reference, context: SubgraphContext) => find(reference, context) },
+      Query: {
+        payment: (_root: unknown, reference: Reference, context: SubgraphContext) => find(reference, context),
+        payments: list,
+      },
       Mutation: {
         createPayment: async (_root: unknown, { input }: CreateArguments, context: SubgraphContext) => {
           const { idempotencyKey, ...members } = input;

@@ -1,24 +1,14 @@
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { idempotencyHeaders, idempotencyKeyOf, sendOnceAnswer } from '@rollcall/platform/http/idempotency.ts';
-import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
-import { answersOnce, found, IdParams, idOf, ownerOf, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
+import { answersOnce, found, IdParams, idOf, ownerOf, strict } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { paymentError, refusals } from '../../domain/errors.ts';
-import { Email, emailOf } from '../../schemas.ts';
 import type { Payment, PaymentStore } from '../domain/payments.ts';
+import { listPayments, PaymentsAnswer, PaymentsQuery } from '../listing.ts';
 import { type MakingDeps, makePayment } from '../making.ts';
-import {
-  actorOf,
-  eventsAnswer,
-  NewPayment,
-  PaymentAnswer,
-  PaymentStatus,
-  PaymentWithEvents,
-  Provider,
-  paymentAnswer,
-} from './schemas.ts';
+import { actorOf, eventsAnswer, NewPayment, PaymentAnswer, PaymentWithEvents, paymentAnswer } from './schemas.ts';
 
 const tags = ['payments'];
 
@@ -76,7 +66,8 @@ function makingRoutes(deps: PaymentRoutesDeps): Routes {
   };
 }
 
-function readingRoutes({ payments, publicUrl }: PaymentRoutesDeps): Routes {
+function readingRoutes(deps: PaymentRoutesDeps): Routes {
+  const { payments, publicUrl } = deps;
   return (app) => {
     app.get(
       '/payments',
@@ -84,27 +75,11 @@ function readingRoutes({ payments, publicUrl }: PaymentRoutesDeps): Routes {
         schema: {
           tags,
           summary: 'Payments, newest first',
-          querystring: Type.Object(
-            {
-              ...listQuery,
-              status: Type.Optional(PaymentStatus),
-              provider: Type.Optional(Provider),
-              customerEmail: Type.Optional(Email),
-            },
-            strict,
-          ),
-          response: { 200: Type.Object({ payments: Type.Array(PaymentAnswer), ...pageAnswer }) },
+          querystring: PaymentsQuery,
+          response: { 200: PaymentsAnswer },
         },
       },
-      async (request) => {
-        const page = pageOf(request.query);
-        const { status, provider, customerEmail: email } = request.query;
-        const customerEmail = email === undefined ? undefined : emailOf(email);
-        const query = { owner: ownerOf(request, 'payments'), status, provider, customerEmail, page };
-        const { rows, total, nextCursor } = await payments.list(query);
-        const { limit, offset } = page;
-        return { payments: rows.map((row) => paymentAnswer(publicUrl, row)), total, limit, offset, nextCursor };
-      },
+      async (request) => listPayments(deps, request, request.query),
     );
     app.get(
       '/payments/:id',

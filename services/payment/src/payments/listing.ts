@@ -1,0 +1,41 @@
+import type { Identity } from '@rollcall/platform/http/identity.ts';
+import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { ownerOf, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
+import { type Static, Type } from 'typebox';
+import { Email, emailOf } from '../schemas.ts';
+import type { PaymentStore } from './domain/payments.ts';
+import { PaymentAnswer, PaymentStatus, Provider, paymentAnswer } from './routes/schemas.ts';
+
+/** Which payments a list has. */
+export const PaymentsQuery = Type.Object(
+  {
+    ...listQuery,
+    status: Type.Optional(PaymentStatus),
+    provider: Type.Optional(Provider),
+    customerEmail: Type.Optional(Email),
+  },
+  strict,
+);
+
+export const PaymentsAnswer = Type.Object({ payments: Type.Array(PaymentAnswer), ...pageAnswer });
+
+interface ListingDeps {
+  readonly payments: PaymentStore;
+  /** Base URL of our pages. */
+  readonly publicUrl: string;
+}
+
+/** Payments that a caller sees, newest first, by whichever door. */
+export async function listPayments(
+  { payments, publicUrl }: ListingDeps,
+  asking: { readonly caller: Identity | undefined },
+  asked: Static<typeof PaymentsQuery>,
+): Promise<Static<typeof PaymentsAnswer>> {
+  const page = pageOf(asked);
+  const { status, provider, customerEmail: email } = asked;
+  const customerEmail = email === undefined ? undefined : emailOf(email);
+  const query = { owner: ownerOf(asking, 'payments'), status, provider, customerEmail, page };
+  const { rows, total, nextCursor } = await payments.list(query);
+  const { limit, offset } = page;
+  return { payments: rows.map((row) => paymentAnswer(publicUrl, row)), total, limit, offset, nextCursor };
+}

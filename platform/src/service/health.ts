@@ -18,6 +18,11 @@ export interface HealthOptions {
 
 const Connection = Type.Union([Type.Literal('connected'), Type.Literal('disconnected')]);
 
+/** Whether nothing lacks that is needed. */
+export function areHealthy(parts: readonly HealthPart[]): boolean {
+  return parts.every(({ isNeeded, isConnected }) => !isNeeded || isConnected());
+}
+
 /** `GET /health` of contract 2: 503 where something is not there that is needed. */
 export function healthRoutes({ service, version, parts }: HealthOptions): Routes {
   const HealthReport = Type.Object({
@@ -29,7 +34,7 @@ export function healthRoutes({ service, version, parts }: HealthOptions): Routes
   const schema = { tags: ['health'], summary: 'Health report', response: { 200: HealthReport, 503: HealthReport } };
   return (app) => {
     app.get('/health', { schema }, async (_request, reply) => {
-      const isHealthy = parts.every(({ isNeeded, isConnected }) => !isNeeded || isConnected());
+      const isHealthy = areHealthy(parts);
       const states = parts.map(({ name, isConnected }) => [name, isConnected() ? 'connected' : 'disconnected']);
       const status: 'healthy' | 'unhealthy' = isHealthy ? 'healthy' : 'unhealthy';
       return reply.status(isHealthy ? 200 : 503).send({ status, service, version, ...Object.fromEntries(states) });

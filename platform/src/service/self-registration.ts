@@ -4,6 +4,7 @@ import type { Capability, RegisteredService } from '@rollcall/client/registry-ty
 import { errorMessage } from '../errors.ts';
 import type { Actor } from '../process/lifecycle.ts';
 import type { Logger } from '../process/log.ts';
+import { sleep } from '../retry.ts';
 
 export interface SelfRegistrationOptions {
   /** Base URLs of registries. */
@@ -14,16 +15,24 @@ export interface SelfRegistrationOptions {
   readonly capabilities: readonly Capability[];
   /** As `kubectl get sreg` shows it. */
   readonly version: string;
+  /** Whether all is there that this replica needs. */
+  readonly isHealthy: () => boolean;
   readonly log: Logger;
 }
 
+/** Between looks at the replica's own health. */
+const HEALTH_INTERVAL_MS = 2000;
+
 /**
- * Keeps this replica registered. Started last and stopped first: nobody is sent here who is not
+ * Keeps this replica registered, and the registry told of its health as it changes. Started last and stopped first: nobody is sent here who is not
  * answered. Starting it waits for no registry.
  */
 export function selfRegistration(options: SelfRegistrationOptions): Actor {
   const { registries, name, url, capabilities, log } = options;
+  const stopping = new AbortController();
+  const health = healthReports(options);
   let registration: Registration | undefined;
+  let following: Promise<void> | undefined;
   return {
     name: 'registration',
     async start() {
@@ -31,29 +40,72 @@ export function selfRegistration(options: SelfRegistrationOptions): Actor {
       registration.registered.catch(() => undefined);
       registration.on('registered', ({ service, again }) => {
         log.info({ again }, 'registered');
+        health.isOf(instanceOf(service));
         reportVersion(options, service).catch((err: unknown) =>
           log.warn({ err }, 'the registry was not told of the version'),
         );
       });
-      registration.on('lost', ({ reason }) => log.warn({ reason }, 'the registration was lost'));
+      registration.on('lost', ({ reason }) => {
+        health.isOf(undefined);
+        log.warn({ reason }, 'the registration was lost');
+      });
       registration.on('error', ({ error, retryInMs }) =>
         log.warn({ message: errorMessage(error), retryInMs }, 'the registry could not be told'),
       );
+      following = health.follow(stopping.signal);
     },
     async stop() {
+      stopping.abort();
+      await following;
       await registration?.[Symbol.asyncDispose]();
     },
   };
 }
 
-/** Tells people who list what is registered. Its health it tells whoever asks: told once, it would not stay true. */
+type Instance = Pick<RegisteredService, 'service_name' | 'instance_id'>;
+
+function instanceOf({ service_name, instance_id }: RegisteredService): Instance {
+  return { service_name, ...(instance_id === undefined ? {} : { instance_id }) };
+}
+
+/** Reports what is so whenever it is not what was told last, until the registry has taken it. */
+function healthReports({ registries, isHealthy, log }: SelfRegistrationOptions) {
+  const client = createRegistryClient({ servers: registries });
+  let instance: Instance | undefined;
+  let told: boolean | undefined;
+
+  async function report(of: Instance, isWell: boolean, signal: AbortSignal): Promise<void> {
+    try {
+      const timestamp = new Date().toISOString();
+      await client.reportHealth({ ...of, status: isWell ? 'healthy' : 'unhealthy', timestamp }, { signal });
+      // A registration that is new meanwhile has not been told.
+      if (instance === of) told = isWell;
+    } catch (err) {
+      if (!signal.aborted) log.warn({ err }, 'the registry was not told of the health');
+    }
+  }
+
+  return {
+    /** @param registered undefined: none is. */
+    isOf(registered: Instance | undefined): void {
+      instance = registered;
+      told = undefined;
+    },
+    async follow(signal: AbortSignal): Promise<void> {
+      do {
+        const isWell = isHealthy();
+        if (instance !== undefined && told !== isWell) await report(instance, isWell, signal);
+      } while (await sleep(HEALTH_INTERVAL_MS, signal));
+    },
+  };
+}
+
+/** Tells people who list what is registered. */
 async function reportVersion(
   { registries, version }: SelfRegistrationOptions,
   service: RegisteredService,
 ): Promise<void> {
-  const { service_name, instance_id } = service;
-  const instance = { service_name, ...(instance_id === undefined ? {} : { instance_id }) };
   const client = createRegistryClient({ servers: registries });
   const timestamp = new Date().toISOString();
-  await client.reportLifecycle({ ...instance, event: 'started', timestamp, details: { version } });
+  await client.reportLifecycle({ ...instanceOf(service), event: 'started', timestamp, details: { version } });
 }

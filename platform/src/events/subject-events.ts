@@ -83,7 +83,7 @@ export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
   return {
     recordEvents: createEventRecorder(vault, types),
     routes: [
-      webhookRoutes({ records, idempotency, area, types, addresses }),
+      webhookRoutes({ records, idempotency, area, types, addresses, clock }),
       eventStreamRoute({ reader, followers, streams, log }),
     ],
     actors: [

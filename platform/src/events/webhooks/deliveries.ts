@@ -1,5 +1,6 @@
 import { readNewest } from '../../postgres/page.ts';
 import type { OutboxState } from '../../queues/outbox-states.ts';
+import { eventContext } from '../events.ts';
 import { eventText } from '../feed.ts';
 import { createEndpointSeal, type WebhookStoreDeps } from './store.ts';
 import type { DisabledReason, DueDelivery, WebhookDelivery, WebhookQueue, WebhookRecords } from './webhooks.ts';
@@ -9,6 +10,8 @@ const LEASE_SECONDS = 60;
 /** An endpoint that takes nothing for so long is disabled. */
 const FAILING_DAYS = 5;
 
+/** Of no resource: it tells that an endpoint is reached. */
+const TEST_EVENT = 'webhook.test';
 const COLUMNS =
   'id, endpoint_id, event_id, event_type, state, attempts, last_attempt_at, last_result, due_at, created_at';
 const OWNED = 'id = $1 AND ($2::text IS NULL OR subject = $2)';
@@ -35,10 +38,10 @@ interface DueRow {
   readonly created_at: Date;
 }
 
-type DeliveryRecords = Pick<WebhookRecords, 'listDeliveries' | 'findDelivery' | 'replay'>;
+type DeliveryRecords = Pick<WebhookRecords, 'listDeliveries' | 'findDelivery' | 'sendTest' | 'replay'>;
 
 /** Of the table `webhook_deliveries`, for the API. @param onDue called when there is something to be sent. */
-export function createDeliveryRecords({ pool }: WebhookStoreDeps, onDue: () => void): DeliveryRecords {
+export function createDeliveryRecords({ pool, vault }: WebhookStoreDeps, onDue: () => void): DeliveryRecords {
   return {
     async listDeliveries({ owner, endpointId, eventId, state, page }) {
       const { rows, ...rest } = await readNewest<Row>(pool(), {
@@ -54,6 +57,24 @@ export function createDeliveryRecords({ pool }: WebhookStoreDeps, onDue: () => v
     async findDelivery(id, owner) {
       const { rows } = await pool().query<Row>(`SELECT ${COLUMNS} FROM webhook_deliveries WHERE ${OWNED}`, [id, owner]);
       return rows.map(deliveryOf)[0];
+    },
+    async sendTest(id, endpointId, owner) {
+      const data = vault.seal(JSON.stringify({ id: endpointId }), eventContext(id));
+      // Positions below zero are in no stream, and given to no other webhook.
+      const { rows } = await pool().query<Row>(
+        `WITH event AS (
+           INSERT INTO events (id, subject, type, resource_id, data, position)
+           SELECT $1, subject, '${TEST_EVENT}', id, $2, -nextval('test_event_positions') FROM webhook_endpoints
+           WHERE id = $3 AND ($4::text IS NULL OR subject = $4)
+           ON CONFLICT (id) DO NOTHING RETURNING id, subject, type, resource_id)
+         INSERT INTO webhook_deliveries (subject, endpoint_id, event_id, event_type)
+         SELECT subject, resource_id, id, type FROM event RETURNING ${COLUMNS}`,
+        [id, data, endpointId, owner],
+      );
+      onDue();
+      if (rows.length > 0) return rows.map(deliveryOf)[0];
+      const made = await pool().query<Row>(`SELECT ${COLUMNS} FROM webhook_deliveries WHERE event_id = $1`, [id]);
+      return made.rows.map(deliveryOf)[0];
     },
     async replay(id, owner) {
       const { rows } = await pool().query<Row>(

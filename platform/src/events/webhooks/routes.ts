@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../clock.ts';
 import { callerOf } from '../../http/callers.ts';
 import { idempotencyHeaders } from '../../http/idempotency.ts';
 import { pageOf } from '../../http/lists.ts';
@@ -20,11 +21,13 @@ import {
   endpointAnswer,
   endpointBodies,
   NewEndpointAnswer,
+  RotatedAnswer,
 } from './schemas.ts';
 import type { WebhookRecords } from './webhooks.ts';
 
 const tags = ['webhooks'];
 const SECRET_BYTES = 32;
+const PREVIOUS_SECRET_MS = 24 * 3_600_000;
 
 export interface WebhookRoutesDeps {
   readonly records: WebhookRecords;
@@ -34,6 +37,7 @@ export interface WebhookRoutesDeps {
   /** Of all events that there are. */
   readonly types: readonly string[];
   readonly addresses: AllowedAddresses;
+  readonly clock: Clock;
 }
 
 /** Webhooks of subjects: where they are told of their events, and what was sent. */
@@ -42,6 +46,7 @@ export function webhookRoutes(deps: WebhookRoutesDeps): Routes {
     makeRoute(app, deps);
     readRoutes(app, deps);
     changeRoutes(app, deps);
+    upkeepRoutes(app, deps);
     deliveryRoutes(app, deps);
   };
 }
@@ -134,6 +139,50 @@ function changeRoutes(app: App, { records, area, types, addresses }: WebhookRout
       found((await records.remove(idOf(request), ownerOf(request, area))) || undefined);
       return reply.status(204).send(null);
     },
+  );
+}
+
+function upkeepRoutes(app: App, { records, idempotency, area, clock }: WebhookRoutesDeps): void {
+  const once = answersOnce(idempotency);
+  const schema = { tags, params: IdParams, headers: idempotencyHeaders };
+  app.post(
+    '/webhook-endpoints/:id/rotate-secret',
+    {
+      schema: {
+        ...schema,
+        summary: 'Give a webhook endpoint another secret; the one before is used beside it for a day',
+        response: { 200: RotatedAnswer },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        operation: 'rotateWebhookSecret',
+        effect: async (id) => {
+          const previousUntil = new Date(clock.now().getTime() + PREVIOUS_SECRET_MS).toISOString();
+          const rotation = { id, secret: newSecret(), previousUntil };
+          const rotated = found(await records.rotate(idOf(request), ownerOf(request, area), rotation));
+          const previousSecretUntil = rotated.previous?.until ?? previousUntil;
+          return { status: 200, body: { ...endpointAnswer(rotated), secret: rotated.secret, previousSecretUntil } };
+        },
+      }),
+  );
+  app.post(
+    '/webhook-endpoints/:id/test',
+    {
+      schema: {
+        ...schema,
+        summary: 'Send a webhook endpoint an event `webhook.test`',
+        response: { 202: DeliveryAnswer },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        operation: 'testWebhookEndpoint',
+        effect: async (id) => {
+          const delivery = found(await records.sendTest(id, idOf(request), ownerOf(request, area)));
+          return { status: 202, location: `../../webhook-deliveries/${delivery.id}`, body: deliveryAnswer(delivery) };
+        },
+      }),
   );
 }
 

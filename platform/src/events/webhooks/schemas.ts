@@ -62,6 +62,13 @@ export const NewEndpointAnswer = Type.Object({
   ...endpoint,
   secret: Type.String({ description: 'Of Standard Webhooks; it is not shown again' }),
 });
+export const RotatedAnswer = Type.Object({
+  ...NewEndpointAnswer.properties,
+  previousSecretUntil: Type.String({
+    format: 'date-time',
+    description: 'Until then there are two signatures, also one with the secret of before',
+  }),
+});
 export const EndpointsQuery = Type.Object({ ...listQuery }, strict);
 export const EndpointsAnswer = Type.Object({ webhookEndpoints: Type.Array(EndpointAnswer), ...pageAnswer });
 

@@ -42,13 +42,16 @@ export function createWebhookSender({ queue, post, clock, log, metrics }: Webhoo
     return judgement.round;
   }
 
-  async function postTo({ url, secret }: DueEndpoint, { eventId: id, body }: DueDelivery): Promise<Posted> {
-    const timestamp = String(Math.floor(clock.now().getTime() / 1000));
+  async function postTo(endpoint: DueEndpoint, { eventId: id, body }: DueDelivery): Promise<Posted> {
+    const { url } = endpoint;
+    const now = clock.now();
+    const timestamp = String(Math.floor(now.getTime() / 1000));
+    const signatures = secretsOf(endpoint, now).map((secret) => signStandard(secret, { id, timestamp, body }));
     const headers = {
       'content-type': 'application/json',
       'webhook-id': id,
       'webhook-timestamp': timestamp,
-      'webhook-signature': signStandard(secret, { id, timestamp, body }),
+      'webhook-signature': signatures.join(' '),
     };
     try {
       return await post({ url, headers, body });
@@ -82,4 +85,9 @@ export function createWebhookSender({ queue, post, clock, log, metrics }: Webhoo
     log,
   });
   return sender;
+}
+
+/** Pure. The newest first: receivers look for one that they know (Standard Webhooks, "Zero-downtime secret rotation"). */
+function secretsOf({ secret, previous }: DueEndpoint, now: Date): readonly string[] {
+  return previous === undefined || now >= new Date(previous.until) ? [secret] : [secret, previous.secret];
 }

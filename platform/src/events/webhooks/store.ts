@@ -22,7 +22,7 @@ interface Row {
   readonly created_at: Date;
 }
 
-type Sealed = Pick<WebhookEndpoint, 'url' | 'secret' | 'description'>;
+type Sealed = Pick<WebhookEndpoint, 'url' | 'secret' | 'description' | 'previous'>;
 
 export interface WebhookStoreDeps {
   /** Throws while the schema is not there yet. */
@@ -36,13 +36,16 @@ export const endpointContext = (id: string) => `webhook endpoint ${id}`;
 /** Seals what only the owner and its receiver may know of an endpoint. */
 export function createEndpointSeal(vault: Vault) {
   return {
-    close: (id: string, { url, secret, description }: Sealed): Buffer =>
-      vault.seal(JSON.stringify({ url, secret, description }), endpointContext(id)),
+    close: (id: string, { url, secret, description, previous }: Sealed): Buffer =>
+      vault.seal(JSON.stringify({ url, secret, description, previous }), endpointContext(id)),
     open: (id: string, settings: Buffer): Sealed => JSON.parse(vault.open(settings, endpointContext(id)).toString()),
   };
 }
 
-type EndpointRecords = Pick<WebhookRecords, 'create' | 'find' | 'list' | 'change' | 'remove' | 'countFailing'>;
+type EndpointRecords = Pick<
+  WebhookRecords,
+  'create' | 'find' | 'list' | 'change' | 'rotate' | 'remove' | 'countFailing'
+>;
 
 /** Of the table `webhook_endpoints`. */
 export function createEndpointRecords({ pool, vault }: WebhookStoreDeps): EndpointRecords {
@@ -83,11 +86,21 @@ export function createEndpointRecords({ pool, vault }: WebhookStoreDeps): Endpoi
         const after: EndpointSettings = { ...before, ...settings };
         await client.query('UPDATE webhook_endpoints SET settings = $2, event_types = $3 WHERE id = $1', [
           id,
-          seal.close(id, { ...after, secret: before.secret }),
+          seal.close(id, { ...before, ...after }),
           after.eventTypes,
         ]);
         if (enabled !== undefined) await enable(client, id, enabled);
         return find(client, id, owner);
+      }),
+    rotate: (id, owner, { id: rotationId, secret, previousUntil: until }) =>
+      inTransaction(pool(), async (client) => {
+        await client.query('SELECT FROM webhook_endpoints WHERE id = $1 FOR UPDATE', [id]);
+        const before = await find(client, id, owner);
+        if (before === undefined || before.previous?.rotationId === rotationId) return before;
+        const previous = { secret: before.secret, until, rotationId };
+        const sealed = seal.close(id, { ...before, secret, previous });
+        await client.query('UPDATE webhook_endpoints SET settings = $2 WHERE id = $1', [id, sealed]);
+        return { ...before, secret, previous };
       }),
     async remove(id, owner) {
       const { rowCount } = await pool().query(`DELETE FROM webhook_endpoints WHERE ${OWNED}`, [id, owner]);

@@ -15,14 +15,32 @@ export interface EndpointSettings {
   readonly description: string | null;
 }
 
+/** The secret before the last rotation: receivers that check by it are still right. */
+interface PreviousSecret {
+  readonly secret: string;
+  /** A date-time. */
+  readonly until: string;
+  /** Of the rotation: who repeats the call has made it. */
+  readonly rotationId: string;
+}
+
 /** Where a subject is told of its events. */
 export interface WebhookEndpoint extends EndpointSettings {
   readonly id: string;
   /** What is sent is signed with; nobody but its owner sees it, once. */
   readonly secret: string;
+  readonly previous?: PreviousSecret;
   /** null: it is enabled. */
   readonly disabledReason: DisabledReason | null;
   readonly createdAt: Date;
+}
+
+interface Rotation {
+  /** The same where the call is repeated. */
+  readonly id: string;
+  readonly secret: string;
+  /** A date-time, until which what is sent is signed with the secret of before, too. */
+  readonly previousUntil: string;
 }
 
 export type NewEndpoint = Pick<WebhookEndpoint, 'id' | 'secret'> & EndpointSettings & { readonly subject: string };
@@ -68,18 +86,22 @@ export interface WebhookRecords {
   list(owner: Owner, page: ListPage): Promise<NewestPage<WebhookEndpoint>>;
   /** @returns undefined where there is none. */
   change(id: string, owner: Owner, change: EndpointChange): Promise<WebhookEndpoint | undefined>;
+  /** Gives it another secret. @returns undefined where there is none. */
+  rotate(id: string, owner: Owner, rotation: Rotation): Promise<WebhookEndpoint | undefined>;
   /** Of all subjects: how many have taken nothing for an hour, and are not disabled. */
   countFailing(): Promise<number>;
   /** Forgets it with its deliveries. @returns whether there was one. */
   remove(id: string, owner: Owner): Promise<boolean>;
   listDeliveries(query: DeliveryQuery): Promise<NewestPage<WebhookDelivery>>;
   findDelivery(id: string, owner: Owner): Promise<WebhookDelivery | undefined>;
+  /** Sends an event to one endpoint that nobody else is told of. @param id of it. @returns undefined where there is none. */
+  sendTest(id: string, endpointId: string, owner: Owner): Promise<WebhookDelivery | undefined>;
   /** Sends it now, and as often as a new one where that fails. @returns undefined where there is none. */
   replay(id: string, owner: Owner): Promise<WebhookDelivery | undefined>;
 }
 
 /** An endpoint that something is due for. */
-export type DueEndpoint = Pick<WebhookEndpoint, 'id' | 'url' | 'secret'>;
+export type DueEndpoint = Pick<WebhookEndpoint, 'id' | 'url' | 'secret' | 'previous'>;
 
 /** What is to be posted. */
 export interface DueDelivery {

@@ -26,6 +26,8 @@ export const communicationOperations: readonly Operation[] = [
       'POST /webhook-endpoints',
       'PATCH /webhook-endpoints/:id',
       'DELETE /webhook-endpoints/:id',
+      'POST /webhook-endpoints/:id/rotate-secret',
+      'POST /webhook-endpoints/:id/test',
       'POST /webhook-deliveries/:id/replay',
     ],
     graphql: ['Mutation.sendSMS', 'Mutation.sendPush'],

@@ -12,6 +12,8 @@ export const paymentOperations: readonly Operation[] = [
       'POST /webhook-endpoints',
       'PATCH /webhook-endpoints/:id',
       'DELETE /webhook-endpoints/:id',
+      'POST /webhook-endpoints/:id/rotate-secret',
+      'POST /webhook-endpoints/:id/test',
       'POST /webhook-deliveries/:id/replay',
     ],
     graphql: ['Mutation.createPayment'],

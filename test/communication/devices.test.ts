@@ -81,6 +81,8 @@ test('a device is registered, found, registered again and forgotten', async () =
   expect(await known(token)).toBeUndefined();
 });
 
+const tokens = ({ devices: listed }: { devices: { token: string }[] }) => listed.map(({ token }) => token);
+
 test('devices are listed, also those of one user, and none of others or that are gone', async () => {
   const lister = await communication.callerOf('lister');
   const browser = Buffer.from(subscription()).toString('base64url');
@@ -98,7 +100,6 @@ test('devices are listed, also those of one user, and none of others or that are
     expect(status).toBe(200);
     return body as { devices: { token: string }[]; total: number; nextCursor: string | null };
   };
-  const tokens = ({ devices: listed }: { devices: { token: string }[] }) => listed.map(({ token }) => token);
   expect(tokens(await list(''))).toEqual([theirs, browser, mine]);
   const ofAda = await list('?user=Ada');
   expect([ofAda.total, tokens(ofAda)]).toEqual([2, [browser, mine]]);

@@ -258,9 +258,9 @@ describe('a message of another subject', () => {
   });
 });
 
-describe('what is scheduled', () => {
-  const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
+const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
 
+describe('what is scheduled', () => {
   test('can be sent sooner, and never twice', async () => {
     const { body } = await ana('POST', '/emails', { body: { ...mail, subject: 'Sooner', sendAt: inMs(3_600_000) } });
     const path = `/messages/${String(body?.['id'])}`;
@@ -295,8 +295,9 @@ describe('what is scheduled', () => {
     await delay(1000);
     for (const { path, status } of outcomes) {
       const { body } = await ana('GET', path);
-      if (status === 200) expect(body).toMatchObject({ status: 'scheduled', sendAt: later, attempts: [] });
-      else expect([status, body?.['sendAt']]).toEqual([409, sendAt]);
+      const isPutOff = body?.['status'] === 'scheduled' && body['sendAt'] === later;
+      // What was put off was never begun.
+      expect([isPutOff, isPutOff && body['attempts']]).toEqual(status === 200 ? [true, []] : [false, false]);
     }
   });
 

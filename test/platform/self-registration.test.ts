@@ -1,23 +1,24 @@
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { selfRegistration } from '@rollcall/platform/service/self-registration.ts';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { startRealRegistry } from '../client/real-registry.ts';
 
 test('a service tells the registry of its health whenever it changes, also after the registry was away', async () => {
-  await using registry = await startRealRegistry();
-  let isHealthy = true;
+  const registry = await startRealRegistry();
+  onTestFinished(() => registry[Symbol.asyncDispose]());
+  let isConnected = true;
   const actor = selfRegistration({
     registries: [registry.url],
     name: 'ledger-of-tests',
     url: 'http://10.0.0.7:8080',
     capabilities: ['rest'],
     version: '1.2.3',
-    isHealthy: () => isHealthy,
+    healthParts: [{ name: 'database', isNeeded: true, isConnected: () => isConnected }],
     log: createLogger('test', 'silent'),
   });
   await actor.start();
-  await using _stopped = { [Symbol.asyncDispose]: () => actor.stop() };
+  onTestFinished(() => actor.stop());
   const client = createRegistryClient({ servers: registry.url });
   const shown = async () => {
     const { instances } = await client.listInstances('ledger-of-tests');
@@ -26,10 +27,10 @@ test('a service tells the registry of its health whenever it changes, also after
   const until = (expected: readonly unknown[]) =>
     expect.poll(() => shown().catch(() => undefined), { timeout: 30_000 }).toEqual([expected]);
   await until(['healthy', true]);
-  isHealthy = false;
+  isConnected = false;
   await until(['unhealthy', false]);
   await registry.kill();
-  isHealthy = true;
+  isConnected = true;
   await registry.restart();
   await until(['healthy', true]);
 });

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import { assert, asyncProperty, json as jsonTexts, pre } from 'fast-check';
 import { fastify } from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { bodyFault, jsonParser } from './body-text.ts';
@@ -66,9 +66,9 @@ describe('a body of JSON', () => {
   });
 
   test('is taken whatever it says once', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.json(), async (payload) => {
-        fc.pre(!/__proto__|prototype/.test(payload) && payload.isWellFormed());
+    await assert(
+      asyncProperty(jsonTexts(), async (payload) => {
+        pre(!/__proto__|prototype/.test(payload) && payload.isWellFormed());
         expect((await post(payload)).statusCode).toBe(200);
       }),
       { numRuns: 300 },

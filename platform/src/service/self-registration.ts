@@ -5,6 +5,7 @@ import { errorMessage } from '../errors.ts';
 import type { Actor } from '../process/lifecycle.ts';
 import type { Logger } from '../process/log.ts';
 import { sleep } from '../retry.ts';
+import { areHealthy, type HealthPart } from './health.ts';
 
 export interface SelfRegistrationOptions {
   /** Base URLs of registries. */
@@ -15,8 +16,8 @@ export interface SelfRegistrationOptions {
   readonly capabilities: readonly Capability[];
   /** As `kubectl get sreg` shows it. */
   readonly version: string;
-  /** Whether all is there that this replica needs. */
-  readonly isHealthy: () => boolean;
+  /** What this replica needs, or does without. */
+  readonly healthParts: readonly HealthPart[];
   readonly log: Logger;
 }
 
@@ -69,7 +70,7 @@ function instanceOf({ service_name, instance_id }: RegisteredService): Instance 
 }
 
 /** Reports what is so whenever it is not what was told last, until the registry has taken it. */
-function healthReports({ registries, isHealthy, log }: SelfRegistrationOptions) {
+function healthReports({ registries, healthParts, log }: SelfRegistrationOptions) {
   const client = createRegistryClient({ servers: registries });
   let instance: Instance | undefined;
   let told: boolean | undefined;
@@ -93,7 +94,7 @@ function healthReports({ registries, isHealthy, log }: SelfRegistrationOptions) 
     },
     async follow(signal: AbortSignal): Promise<void> {
       do {
-        const isWell = isHealthy();
+        const isWell = areHealthy(healthParts);
         if (instance !== undefined && told !== isWell) await report(instance, isWell, signal);
       } while (await sleep(HEALTH_INTERVAL_MS, signal));
     },

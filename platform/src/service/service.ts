@@ -14,7 +14,7 @@ import type { Actor } from '../process/lifecycle.ts';
 import type { ProcessContext, ProcessParts } from '../process/main.ts';
 import { type BlindIndex, createBlindIndex, createVault, readVaultKeys, type Vault } from '../vault.ts';
 import { buildServiceApp, type ServiceApi } from './app.ts';
-import { areHealthy, type HealthPart, healthRoutes } from './health.ts';
+import { type HealthPart, healthRoutes } from './health.ts';
 import { selfRegistration } from './self-registration.ts';
 import type { ServiceConfig } from './settings.ts';
 
@@ -135,7 +135,6 @@ export async function serviceParts<Config extends ServiceConfig>(
     if (config.registration === undefined) return [];
     const { registries, url } = config.registration;
     const capabilities = made.subgraph === undefined ? (['rest'] as const) : (['rest', 'graphql'] as const);
-    const isHealthy = () => areHealthy(parts);
-    return [selfRegistration({ registries, name, url, capabilities, version, isHealthy, log })];
+    return [selfRegistration({ registries, name, url, capabilities, version, healthParts: parts, log })];
   }
 }

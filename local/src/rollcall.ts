@@ -145,6 +145,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     payment,
     mail: mailpit?.url,
     simulators,
+    metrics: metricsOf(processes),
   };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
   await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
@@ -172,11 +173,15 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
 
 /**
  * For programs: `kubeconfig` (path), the base URLs `registry`, `gateway`, `communication` and
- * `payment`, `gatewayGrpc` (`host:port`), and where there are some: `mail`, the base URL of the mail
- * server's API, and `simulators`, base URLs by name.
+ * `payment`, `gatewayGrpc` (`host:port`), `metrics`, URLs for Prometheus by process, and where there
+ * are some: `mail`, the base URL of the mail server's API, and `simulators`, base URLs by name.
  */
 export function endpointsFile(directory: string): string {
   return join(directory, 'endpoints.json');
+}
+
+function metricsOf(processes: Parameters<typeof startServices>[1]['processes']): Readonly<Record<string, string>> {
+  return Object.fromEntries(processes.map(({ name, adminPort }) => [name, `http://127.0.0.1:${adminPort}/metrics`]));
 }
 
 async function removeOldState(directory: string): Promise<void> {

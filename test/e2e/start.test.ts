@@ -123,6 +123,13 @@ test('endpoints.json says where to read the mails that its mail server has', asy
   expect(await answer.json()).toMatchObject({ messages: expect.any(Array) });
 });
 
+test('endpoints.json says where each process has its metrics', async () => {
+  const { metrics } = JSON.parse(await readFile(ENDPOINTS, 'utf8')) as { metrics: Record<string, string> };
+  expect(Object.keys(metrics).toSorted()).toEqual(['communication', 'gateway', 'operator', 'payment', 'registry']);
+  for (const [name, url] of Object.entries(metrics))
+    expect(await (await fetch(url)).text()).toContain(`process="${name}"`);
+});
+
 interface ApiCall {
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;

@@ -4,6 +4,10 @@ export interface ListPage {
   readonly offset: number;
   /** The `nextCursor` of the page before; the page is the one behind it, whatever was made since. */
   readonly cursor: string | undefined;
+  /** What was made then or later; all when absent. */
+  readonly from?: Date | undefined;
+  /** What was made before; all when absent. */
+  readonly to?: Date | undefined;
 }
 
 /** One page of a list that begins with the newest. */

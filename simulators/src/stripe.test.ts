@@ -86,6 +86,7 @@ describe('a checkout session', () => {
     expect(await charge(customer.id, method?.id)).toMatchObject({ status: 'succeeded', amount_received: 9900 });
     await stripe.paymentMethods.detach(method?.id ?? '');
     expect((await stripe.paymentMethods.list({ customer: customer.id })).data).toEqual([]);
+    await expect(charge(customer.id, method?.id)).rejects.toMatchObject({ param: 'payment_method' });
   });
 
   test('stores the card of a payment where that is asked for', async () => {

@@ -5,7 +5,6 @@ import { type ManagedProcess, startProcess } from '@rollcall/local/processes.ts'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { freeze, thaw } from '../support/freeze.ts';
 import { type RealRegistry, startRealRegistry } from './real-registry.ts';
-import { startRollcall } from './rollcall-process.ts';
 
 const quick = { heartbeatIntervalMs: 300, retry: { baseMs: 20, maxMs: 200 } } as const;
 
@@ -104,25 +103,6 @@ describe('against the real registry', () => {
     const changes = () => heard.filter((event) => event !== 'heartbeat');
     await vi.waitFor(() => expect(changes()).toEqual(['lost', 'registered']), { timeout: 5000 });
     expect(await client.getInstance('twins', 'same')).toMatchObject({ service_url: 'http://first' });
-  });
-
-  it('keeps a name as long as one of two programs of `rollcall run` does', async () => {
-    const client = createRegistryClient({ servers: shared.url });
-    const run = (host: string) =>
-      startRollcall(['run', '--name', 'replicas', '--url', `http://${host}`, '--server', shared.url]);
-    const running = { first: run('first'), second: run('second') };
-    const hosts = async () => {
-      const { instances } = await client.listInstances('replicas').catch(() => ({ instances: [] }));
-      return instances.map(({ service_url }) => service_url.replace('http://', '')).toSorted();
-    };
-    await vi.waitFor(async () => expect(await hosts()).toEqual(['first', 'second']), { timeout: 20_000 });
-    const { service_id } = await client.getService('replicas');
-    running.first.child.kill('SIGTERM');
-    expect(await running.first.ended).toMatchObject({ code: 0 });
-    expect(await client.getService('replicas')).toMatchObject({ service_url: 'http://second', service_id });
-    running.second.child.kill('SIGTERM');
-    expect(await running.second.ended).toMatchObject({ code: 0 });
-    expect(await hosts()).toEqual([]);
   });
 
   it('leaves the record to the program that has one instance id last', async () => {

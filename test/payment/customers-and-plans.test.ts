@@ -36,6 +36,17 @@ describe('customers', () => {
     expect((await shop.get(`/customers?email=${customer.email}`)).body).toMatchObject({ total: 0 });
   });
 
+  test('keep metadata of their caller, and another in its place', async () => {
+    const made = await shop.post('/customers', { ...customer, metadata: { crm: 'c-7', tax: 'none' } });
+    expect(made.body).toMatchObject({ metadata: { crm: 'c-7', tax: 'none' } });
+    const path = `/customers/${idOf(made)}`;
+    expect((await shop.patch(path, { name: 'Ann' })).body).toMatchObject({ metadata: { crm: 'c-7' } });
+    expect((await shop.patch(path, { metadata: {} })).body).toMatchObject({ metadata: {} });
+    expect((await shop.get(`/customers/${idOf(await shop.post('/customers', customer))}`)).body?.['metadata']).toEqual(
+      {},
+    );
+  });
+
   test('are of their subject alone, but for who administers billing', async () => {
     const path = `/customers/${idOf(await shop.post('/customers', customer))}`;
     const missing = await other.get(`/customers/${randomUUID()}`);
@@ -81,6 +92,11 @@ describe('customers', () => {
     ['a whole time for a zone', { email: 'a@b.c', timeZone: '2026-01-01T00:00[Africa/Cairo]' }, ['body/timeZone']],
     ['too much', { email: 'a@b.c', name: 'x'.repeat(201), address: Array(9).fill('x') }, ['body/address', 'body/name']],
     ['other types', { email: 1, name: {}, address: 'x' }, ['body/address', 'body/email', 'body/name']],
+    [
+      'metadata that is no words',
+      { email: 'a@b.c', metadata: { a: 1, b: 'x\n' } },
+      ['body/metadata/a', 'body/metadata/b'],
+    ],
     ['what there is not', { email: 'a@b.c', subject: 'other', id: 'x' }, ['body/id', 'body/subject']],
   ])('with %s are refused, each fault named', async (_what, body, paths) => {
     const answer = await shop.post('/customers', body);

@@ -39,6 +39,22 @@ async function issued(more: object = {}): Promise<string> {
 }
 
 describe('an invoice', () => {
+  test('keeps metadata of its caller from the draft on, whatever its names', async () => {
+    const metadata = { order: '7', tax: 'none', gross: '12' };
+    const draft = await shop.post('/invoices', invoice({ metadata }));
+    expect(draft.body).toMatchObject({ status: 'draft', metadata });
+    const path = `/invoices/${idOf(draft)}`;
+    expect((await shop.post(`${path}/finalize`)).body).toMatchObject({ status: 'open', metadata });
+    expect((await shop.get(path)).body).toMatchObject({ metadata });
+    expect((await shop.get(`/invoices/${await issued()}`)).body).toMatchObject({ metadata: {} });
+    await using database = await connectTo(databaseUrl);
+    const { rows } = await database.query<{ text: string }>(`SELECT encode(sealed, 'escape') AS text FROM invoices`);
+    for (const { text } of rows) expect(text).not.toContain('order');
+    expect(faultsOf(await shop.post('/invoices', invoice({ metadata: { 'a b': 'x' } })))).toEqual([
+      'body/metadata/a b',
+    ]);
+  });
+
   test('is a draft, then has its number, date and parties for good', async () => {
     const draft = await shop.post('/invoices', invoice({ daysUntilDue: 30 }));
     expect(draft.status).toBe(201);

@@ -9,7 +9,7 @@ import type { Answer, Replica, RunningService } from '../support/replica.ts';
 import { type BillingService, type Caller, idOf, sellers, startBilling } from './billing-service.ts';
 import { type Front, startFront } from './front.ts';
 
-const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX';
+export const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX';
 const QUICK = [50, 200, 1000, 3000];
 const PAYMENT_SCOPES = 'payments:write payments:read refunds:write';
 

@@ -161,6 +161,26 @@ describe.each(only('payfast', 'stripe'))('%s, which stores cards elsewhere', (_n
     expect(found).toMatchObject({ facts: [{ payment: { chargeRef } }] });
   });
 
+  test('a card that is forgotten is not charged, and may be forgotten again', async () => {
+    const method = await use.keepCard();
+    const stored = storedOf(use.provider);
+    expect(await stored.forget(method)).toMatchObject({ outcome: 'accepted' });
+    expect(await stored.forget(method)).toMatchObject({ outcome: 'refused' });
+    const charge = someCharge({ paymentId: randomUUID(), method });
+    expect(await stored.charge(charge)).toEqual({ outcome: 'refused', reason: 'method_unusable' });
+  });
+
+  test('a card is not taken for forgotten where the answer says nothing', async () => {
+    const method = await use.keepCard();
+    use.world.simulator?.addFaults({
+      kind: 'half-body',
+      match: use.provider.name === 'payfast' ? 'PUT' : 'POST',
+      times: 1,
+    });
+    expect(await storedOf(use.provider).forget(method)).toMatchObject({ outcome: 'unknown' });
+    expect(await storedOf(use.provider).forget(method)).toMatchObject({ outcome: 'refused' });
+  });
+
   test('a charge that was never made is not found', async () => {
     const method = await use.keepCard();
     const question = { ...someCharge({ paymentId: randomUUID(), method }), createdAt: new Date() };
@@ -181,6 +201,24 @@ describe.each(only('payfast', 'stripe'))('%s, which knows its refunds', (_name, 
       found: 'facts',
       facts: [{ kind: 'refund.succeeded', money: refund.money, refund: { refundId: refund.refundId } }],
     });
+  });
+});
+
+describe.each(only('stripe'))('%s, which closes checkouts', (_name, start) => {
+  const use = useWorld(start);
+
+  test('nobody pays at a checkout that was closed, and it may be closed again', async () => {
+    const { checkout } = await use.open();
+    expect(await use.provider.closeCheckout?.(checkout.checkoutRef)).toMatchObject({ outcome: 'accepted' });
+    await use.world.choose(checkout, 'pay');
+    expect((await use.facts()).map(({ kind }) => kind)).toEqual(['payment.expired']);
+    expect(await use.provider.closeCheckout?.(checkout.checkoutRef)).toMatchObject({ outcome: 'refused' });
+  });
+
+  test('a checkout that is paid stays so', async () => {
+    const { request, checkout } = await use.payment();
+    expect(await use.provider.closeCheckout?.(checkout.checkoutRef)).toMatchObject({ outcome: 'refused' });
+    expect(await use.captureOf(request)).toMatchObject({ money: request.money });
   });
 });
 

@@ -57,6 +57,8 @@ async function startCharges() {
     recordEvents: createEventRecorder(vault, eventTypes),
     clock: systemClock,
     lateCapture: 'review',
+    queueErrand: async () => undefined,
+    onMade: async () => undefined,
     onMoved: async (_client: unknown, { method }: { readonly method: StoredMethod | undefined }) => {
       if (method !== undefined) kept.push(method);
     },

@@ -1,7 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { invalidRequest } from '../common-errors.ts';
+import { parseDateTime } from '../date-time.ts';
 import type { ListPage } from '../lists.ts';
 import { isCursor } from '../postgres/page.ts';
+import { documented } from './documented.ts';
 import { patternInWords } from './patterns.ts';
 
 const DEFAULT_LIMIT = 20;
@@ -30,14 +32,30 @@ export const listQuery = {
   ),
 } as const;
 
+const Instant = (description: string) =>
+  Type.Refine(
+    Type.String({ maxLength: 64, description, ...documented({ format: 'date-time' }) }),
+    (text) => parseDateTime(text) !== undefined,
+    () => 'must be a timestamp of RFC 3339, such as 2026-11-27T10:00:00Z',
+  );
+
+/** Beside {@link listQuery}, of lists that can be cut by when their things were made. */
+export const createdQuery = {
+  from: Type.Optional(Instant('What was made then or later')),
+  to: Type.Optional(Instant('What was made before')),
+} as const;
+
 /** Of the answer of a list. */
 export const Total = Type.Integer({ description: 'How many the list has, whatever the page; 10000: so many or more' });
 
-const ListQuery = Type.Object(listQuery);
+const ListQuery = Type.Object({ ...listQuery, ...createdQuery });
 
-/** @throws ServiceError INVALID_REQUEST where it begins in two ways. */
-export function pageOf({ limit, offset, cursor }: Static<typeof ListQuery>): ListPage {
+/** @throws ServiceError INVALID_REQUEST where it begins in two ways, or ends before it begins. */
+export function pageOf({ limit, offset, cursor, ...created }: Static<typeof ListQuery>): ListPage {
+  const [from, to] = [created.from, created.to].map((text) => (text === undefined ? text : parseDateTime(text)));
+  if (from !== undefined && to !== undefined && to < from)
+    throw invalidRequest([{ path: 'query/to', message: 'must not be before from' }]);
   if (cursor !== undefined && offset !== undefined)
     throw invalidRequest([{ path: 'query/offset', message: 'must not be there with a cursor' }]);
-  return { limit: Number(limit ?? DEFAULT_LIMIT), offset: Number(offset ?? 0), cursor };
+  return { limit: Number(limit ?? DEFAULT_LIMIT), offset: Number(offset ?? 0), cursor, from, to };
 }

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { Value } from 'typebox/value';
 import { commonError } from '../common-errors.ts';
 import type { Answer, Idempotency } from '../postgres/idempotency.ts';
 import { callerOf } from './callers.ts';
@@ -63,7 +64,8 @@ export function answersOnce(idempotency: Idempotency) {
     const { params, body, headers } = request;
     const { operation, effect } = call;
     const { subject } = callerOf(request);
-    const keyed = { subject, operation, key: idempotencyKeyOf(headers), request: { params, body } };
+    const about = Value.Check(IdParams, params) && isUuid(params.id) ? params.id : undefined;
+    const keyed = { subject, operation, key: idempotencyKeyOf(headers), request: { params, body }, about };
     // Over when the answer is sent: hooks may still be at work on it.
     await sendOnceAnswer(reply, await idempotency.once(keyed, effect));
   };

@@ -5,7 +5,7 @@ import { type ErrorKind, errorMessage, ServiceError } from '../errors.ts';
 import type { Logger } from '../process/log.ts';
 import { sleep } from '../retry.ts';
 import type { BlindIndex, Vault } from '../vault.ts';
-import type { Pool } from './pool.ts';
+import type { Pool, PoolClient } from './pool.ts';
 
 /** Longer than anything that is called meanwhile may take. */
 const CLAIM_SECONDS = 30;
@@ -34,6 +34,8 @@ export interface KeyedCall {
   readonly key: string | undefined;
   /** What calls with one key have in common, as JSON: the input, and the ids of the path. */
   readonly request: unknown;
+  /** The id of what the call is about, where that was there before. */
+  readonly about?: string | undefined;
 }
 
 /** An answer, and whether an earlier call has had it. */
@@ -101,8 +103,8 @@ interface KeptRow {
 
 /**
  * The table `idempotency_keys` of the service's schema has: `subject`, `operation` and `key` (text,
- * the primary key); `fingerprint bytea NOT NULL`; `resource_id uuid NOT NULL`; `claim uuid`;
- * `claimed_until timestamptz NOT NULL`; `outcome bytea`; `created_at timestamptz NOT NULL DEFAULT
+ * the primary key); `fingerprint bytea NOT NULL`; `resource_id uuid NOT NULL`; `about uuid`;
+ * `claim uuid`; `claimed_until timestamptz NOT NULL`; `outcome bytea`; `created_at timestamptz NOT NULL DEFAULT
  * now()` with an index. Times are those of the database: clocks of two replicas are not compared.
  */
 export function createIdempotency(deps: IdempotencyDeps): Idempotency {
@@ -155,6 +157,18 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
   };
 }
 
+/**
+ * Forgets what calls answered that made one of these, or were about it: who repeats one has what is so
+ * now. In the transaction that erases what they said.
+ */
+export async function forgetOutcomes(client: PoolClient, ids: readonly string[]): Promise<void> {
+  await client.query(
+    `UPDATE idempotency_keys SET outcome = NULL
+     WHERE outcome IS NOT NULL AND (resource_id = ANY($1) OR about = ANY($1))`,
+    [ids],
+  );
+}
+
 /** The same call may do better later. */
 function isKept(status: number): boolean {
   return status < 500 && status !== 429;
@@ -188,7 +202,7 @@ function idempotencyTable({ pool, vault, index, claimSeconds = CLAIM_SECONDS }: 
      * The key, where nobody has it: it is new, or older than a day, or its claim has ended without
      * an outcome.
      */
-    async claim({ subject, operation, key, request }: KeyedRow): Promise<Claim | undefined> {
+    async claim({ subject, operation, key, request, about }: KeyedRow): Promise<Claim | undefined> {
       const text = canonicalJson(request);
       const claim = randomUUID();
       const newId = randomUUID();
@@ -201,6 +215,7 @@ function idempotencyTable({ pool, vault, index, claimSeconds = CLAIM_SECONDS }: 
         claim,
         claimSeconds,
         index.candidates(text),
+        about,
       ]);
       const [row] = rows;
       if (row === undefined) return undefined;
@@ -239,10 +254,11 @@ const OLDEST = `now() - interval '${KEPT_HOURS} hours'`;
 
 const CLAIM = `
   INSERT INTO idempotency_keys AS kept
-    (subject, operation, key, fingerprint, resource_id, claim, claimed_until)
-  VALUES ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
+    (subject, operation, key, fingerprint, resource_id, claim, claimed_until, about)
+  VALUES ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7), $9)
   ON CONFLICT (subject, operation, key) DO UPDATE SET
     claim = excluded.claim,
+    about = excluded.about,
     claimed_until = excluded.claimed_until,
     fingerprint = CASE WHEN kept.created_at < ${OLDEST} THEN excluded.fingerprint ELSE kept.fingerprint END,
     resource_id = CASE WHEN kept.created_at < ${OLDEST} THEN excluded.resource_id ELSE kept.resource_id END,

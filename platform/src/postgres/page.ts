@@ -59,10 +59,18 @@ interface Position {
 
 /** Reads a page, newest first, and where the next one begins. @param query its cursor is one. */
 export async function readNewest<Row extends QueryResultRow>(pool: Pool, query: NewestQuery): Promise<NewestPage<Row>> {
-  const { page, columns, ...list } = query;
-  const { limit, offset, cursor } = page;
+  const { page, columns, where, parameters, ...list } = query;
+  const { limit, offset, cursor, from, to } = page;
+  const span = [
+    ...(from === undefined ? [] : [{ at: from, condition: 'created_at >=' }]),
+    ...(to === undefined ? [] : [{ at: to, condition: 'created_at <' }]),
+  ];
   const { rows: found, total } = await readPage<Row & Position>(pool, {
     ...list,
+    where: [where, ...span.map(({ condition }, index) => `${condition} $${parameters.length + index + 1}`)].join(
+      ' AND ',
+    ),
+    parameters: [...parameters, ...span.map(({ at }) => at)],
     // To the microsecond, which a Date has not.
     columns: `${columns}, id AS cursor_id,
       to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at`,

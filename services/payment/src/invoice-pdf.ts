@@ -1,5 +1,6 @@
 import { buffer } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import PdfDocument from 'pdfkit';
 import { formatTaxRate, type InvoiceLine, type InvoiceTotals } from './domain/invoices.ts';
 import { formatDecimal } from './domain/money.ts';
 import type { InvoiceTitle, Party } from './domain/tax-invoice.ts';
@@ -38,8 +39,6 @@ const BOLD = fileURLToPath(import.meta.resolve('dejavu-fonts-ttf/ttf/DejaVuSans-
  */
 export async function renderInvoice(invoice: PrintedInvoice): Promise<Uint8Array> {
   const issuedAt = new Date(invoice.issuedAt.epochMilliseconds);
-  // Loaded only where invoices are printed: it takes 10 MiB.
-  const { default: PdfDocument } = await import('pdfkit');
   const doc = new PdfDocument({
     size: 'A4',
     margin: MARGIN,

@@ -1,5 +1,5 @@
 import { documented } from '@rollcall/platform/http/documented.ts';
-import { patternInWords } from '@rollcall/platform/http/patterns.ts';
+import { ONE_LINE, patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { type Parsed, parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { type TSchema, Type } from 'typebox';
@@ -39,6 +39,13 @@ export function emailOf(text: string): string {
 function faultOf(parsed: Parsed<string>): string {
   return 'fault' in parsed ? parsed.fault : 'is not valid';
 }
+
+/** Words of the caller. */
+export const Metadata = Type.Record(
+  Type.String({ pattern: '^[A-Za-z0-9_.-]{1,40}$' }),
+  Type.String({ maxLength: 500, ...ONE_LINE }),
+  { additionalProperties: false, maxProperties: 20, description: 'Kept, and given back as it came' },
+);
 
 export const TimeZone = Type.Refine(
   Type.String({

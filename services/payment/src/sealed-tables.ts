@@ -1,11 +1,12 @@
 import type { SealedTable } from '@rollcall/platform/postgres/resealing.ts';
 import type { BlindIndex } from '@rollcall/platform/vault.ts';
-import { customerContext } from './billing/store/customers.ts';
+import { customerContext } from './billing/store/customer-rows.ts';
 import { methodContext } from './billing/store/methods.ts';
 import { invoiceContext } from './billing/store/sealed-invoices.ts';
+import { errandContext } from './errands/queue.ts';
 import type { Payment } from './payments/domain/payments.ts';
 import { notificationContext } from './payments/store/notifications.ts';
-import { foldedEmail, paymentContext, refundContext } from './payments/store/payment-rows.ts';
+import { foldedEmail, noteContext, paymentContext, refundContext } from './payments/store/payment-rows.ts';
 
 /** Where the vault's seals are. Links to invoices carry one besides. */
 export function sealedTables(index: (purpose: string) => BlindIndex): readonly SealedTable[] {
@@ -18,6 +19,8 @@ export function sealedTables(index: (purpose: string) => BlindIndex): readonly S
         { column: 'method_index', index: index('stored method'), of: 'sealed', textOf: methodOf },
       ],
     },
+    { table: 'errands', sealed: { sealed: errandContext } },
+    { table: 'payment_notes', sealed: { sealed: noteContext } },
     { table: 'refunds', sealed: { sealed: refundContext } },
     { table: 'notifications', sealed: { sealed: notificationContext } },
     {
@@ -43,9 +46,10 @@ export function sealedTables(index: (purpose: string) => BlindIndex): readonly S
   ];
 }
 
-function payerOf(sealed: string): string {
+/** Undefined where the payer was erased. */
+function payerOf(sealed: string): string | undefined {
   const { customerEmail }: Pick<Payment, 'customerEmail'> = JSON.parse(sealed);
-  return foldedEmail(customerEmail);
+  return customerEmail === '' ? undefined : foldedEmail(customerEmail);
 }
 
 function methodOf(sealed: string): string | undefined {
@@ -53,7 +57,8 @@ function methodOf(sealed: string): string | undefined {
   return method?.token;
 }
 
-function customerOf(sealed: string): string {
+/** Undefined where the customer was erased. */
+function customerOf(sealed: string): string | undefined {
   const { email }: { readonly email: string } = JSON.parse(sealed);
-  return foldedEmail(email);
+  return email === '' ? undefined : foldedEmail(email);
 }

@@ -3,6 +3,7 @@ import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
 import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
 import { prepareBilling } from './billing/billing.ts';
 import { type PaymentConfig, paymentConfig } from './config.ts';
+import { createErrandQueue } from './errands/queue.ts';
 import { eventTypes } from './event-types.ts';
 import { createPayments } from './payments/payments.ts';
 import { sealedTables } from './sealed-tables.ts';
@@ -30,8 +31,9 @@ export const paymentProcess: ProcessDefinition<PaymentConfig> = {
 };
 
 async function build(ground: ServiceGround<PaymentConfig>): Promise<ServiceMade> {
-  const prepared = await prepareBilling(ground);
-  const payments = await createPayments(ground, prepared.listeners);
+  const queueErrand = createErrandQueue(ground.vault);
+  const prepared = await prepareBilling(ground, queueErrand);
+  const payments = await createPayments(ground, { ...prepared.listeners, queueErrand });
   const billing = await prepared.build(payments);
   return {
     title: 'Rollcall payment',

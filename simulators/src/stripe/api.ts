@@ -93,7 +93,7 @@ function addIntents(calls: Calls): void {
     const customer = asked.customer === undefined ? null : call.store.get('customer', asked.customer, 'customer').id;
     const method =
       asked.payment_method === undefined ? undefined : getMethod(call, asked.payment_method, 'payment_method');
-    if (method !== undefined) assertUsable(method, customer);
+    if (method !== undefined) assertUsable(call, method, customer);
     if (asked.confirm === 'true' && method === undefined)
       throw invalid('You cannot confirm this PaymentIntent because it is missing a payment method.', 'payment_method');
     const { description, metadata, setup_future_usage: usage = null } = asked;
@@ -113,7 +113,7 @@ function addIntents(calls: Calls): void {
     const methodId = asked.payment_method ?? intent.payment_method;
     if (methodId === null) throw invalid('The PaymentIntent is missing a payment method.', 'payment_method');
     const method = getMethod(call, methodId, 'payment_method');
-    assertUsable(method, intent.customer);
+    assertUsable(call, method, intent.customer);
     return confirm(call, intent, { method, isOffSession: asked.off_session === 'true' });
   });
   calls.on('POST', `${path}/:id/cancel`, (call) => {

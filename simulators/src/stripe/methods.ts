@@ -21,19 +21,22 @@ export function getMethod(work: Work, id: string, param: string): PaymentMethod 
   return method;
 }
 
-/** @throws StripeError where the method belongs to somebody else. */
-export function assertUsable(method: PaymentMethod, customer: string | null): void {
+/** @throws StripeError where the method belongs to somebody else, or was detached. */
+export function assertUsable({ store }: Work, method: PaymentMethod, customer: string | null): void {
+  if (store.detached.has(method.id)) throw notUsable('was detached from a customer, and may not be used again');
   if (method.customer === null || method.customer === customer) return;
-  throw new StripeError(400, {
-    type: 'invalid_request_error',
-    message: `The provided PaymentMethod was attached to another customer than ${customer ?? 'none'}.`,
-    param: 'payment_method',
-  });
+  throw notUsable(`was attached to another customer than ${customer ?? 'none'}`);
+}
+
+function notUsable(why: string): StripeError {
+  const message = `The provided PaymentMethod ${why}.`;
+  return new StripeError(400, { type: 'invalid_request_error', message, param: 'payment_method' });
 }
 
 /** Keeps a card for later charges of the customer. @throws StripeError where its bank declines that. */
 export function attach({ store, emit }: Work, method: PaymentMethod, customer: Customer): PaymentMethod {
   if (method.customer === customer.id) return method;
+  if (store.detached.has(method.id)) throw notUsable('was detached from a customer, and may not be used again');
   if (method.customer !== null)
     throw unexpectedState('payment_method_unexpected_state', 'The payment method is attached to a customer already.');
   const card = TEST_CARDS.find(({ methodId }) => methodId === method.card.fingerprint);
@@ -48,6 +51,7 @@ export function attach({ store, emit }: Work, method: PaymentMethod, customer: C
 export function detach({ store, emit }: Work, method: PaymentMethod): PaymentMethod {
   if (method.customer === null)
     throw unexpectedState('payment_method_unexpected_state', 'The payment method is attached to nobody.');
+  store.detached.add(method.id);
   const detached = store.put({ ...method, customer: null });
   emit('payment_method.detached', detached);
   return detached;

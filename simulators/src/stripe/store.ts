@@ -24,6 +24,8 @@ export class Store {
   readonly lineItems = new Map<string, readonly LineItem[]>();
   /** Of webhook endpoints, by their ids. */
   readonly secrets = new Map<string, string>();
+  /** Ids of methods that were detached: nobody may use one again. */
+  readonly detached = new Set<string>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -72,7 +74,7 @@ export class Store {
   }
 
   clear(): void {
-    for (const kept of [this.#objects, this.lineItems, this.secrets]) kept.clear();
+    for (const kept of [this.#objects, this.lineItems, this.secrets, this.detached]) kept.clear();
   }
 
   render(): unknown {

@@ -48,6 +48,7 @@ export const paymentOperations: readonly Operation[] = [
     rest: [
       'POST /customers',
       'PATCH /customers/:id',
+      'DELETE /customers/:id',
       'DELETE /customers/:id/payment-methods/:methodId',
       'POST /plans',
       'PATCH /plans/:id',

@@ -6,6 +6,7 @@ import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { ServiceGround } from '@rollcall/platform/service/service.ts';
 import type { PaymentConfig } from '../config.ts';
+import type { QueueErrand } from '../errands/queue.ts';
 import type { PaymentListeners, PaymentParts } from '../payments/payments.ts';
 import { createBilledPayments } from './billed-payments.ts';
 import { runSubscription } from './domain/scheduler.ts';
@@ -18,6 +19,7 @@ import { invoiceRoutes } from './routes/invoices.ts';
 import { planRoutes } from './routes/plans.ts';
 import { subscriptionRoutes } from './routes/subscriptions.ts';
 import { readSellers } from './sellers.ts';
+import { holdCustomer } from './store/customer-rows.ts';
 import { createCustomerTable } from './store/customers.ts';
 import { createInvoicePayments } from './store/invoice-payments.ts';
 import { createInvoiceTable } from './store/invoices.ts';
@@ -48,11 +50,14 @@ export interface PreparedBilling {
 }
 
 /** @throws Error where the file of the sellers cannot be read. */
-export async function prepareBilling(ground: ServiceGround<PaymentConfig>): Promise<PreparedBilling> {
+export async function prepareBilling(
+  ground: ServiceGround<PaymentConfig>,
+  queueErrand: QueueErrand,
+): Promise<PreparedBilling> {
   const { config, pool, vault, index, clock, recordEvents } = ground;
   const { sellersFile, client } = config;
   const sellerOf = sellersFile === undefined ? () => undefined : await readSellers(sellersFile);
-  const methods = createMethodRows(vault, index('payment method'));
+  const methods = createMethodRows({ vault, tokens: index('payment method'), queueErrand });
   const deps = {
     pool,
     vault,
@@ -65,12 +70,15 @@ export async function prepareBilling(ground: ServiceGround<PaymentConfig>): Prom
   };
   return {
     listeners: {
+      onMade: async (client, { customerId }) => {
+        if (customerId !== undefined) await holdCustomer(client, customerId);
+      },
       onMoved: createSettlement(deps),
       onMethodCancelled: (provider, method) => methods.discard(pool(), { provider, method }),
     },
     async build({ taking, payments }) {
       const { idempotency, log } = ground;
-      const customers = createCustomerTable({ pool, vault, emails: index('customer email') });
+      const customers = createCustomerTable({ pool, vault, emails: index('customer email'), methods });
       const plans = createPlanTable(pool);
       const invoices = createInvoiceTable(deps);
       const subscribing: SubscribingDeps = {

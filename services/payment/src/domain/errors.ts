@@ -35,6 +35,11 @@ export const errorCatalogue = {
       'The provider cannot be reached, or does not let us in. Try again with the same Idempotency-Key; a payment of details.paymentId stays, and gets its paymentUrl once the provider answers',
   },
   CUSTOMER_NOT_FOUND: { status: 422, message: 'There is no such customer, or it belongs to another subject' },
+  CUSTOMER_IN_USE: {
+    status: 409,
+    message: 'Something of the customer is not over; details.open names it, up to ten of a kind',
+  },
+  CUSTOMER_ERASED: { status: 422, message: 'The customer was erased: nothing is made for it any more' },
   INVOICE_TOTAL_NOT_ALLOWED: {
     status: 422,
     message:

@@ -40,7 +40,9 @@ export type PaymentEvent =
   /** A person decides. */
   | 'resolved_paid'
   | 'resolved_unpaid'
-  | 'resolved_refunded';
+  | 'resolved_refunded'
+  /** What was in doubt is not so; what is booked stays. */
+  | 'resolved_dismissed';
 
 /**
  * `by_balance` is succeeded, partially_refunded, refunded or disputed, as the payment's money says;
@@ -53,6 +55,7 @@ const noDecision = {
   resolved_paid: 'refused',
   resolved_unpaid: 'refused',
   resolved_refunded: 'refused',
+  resolved_dismissed: 'refused',
 } as const;
 
 const open: Row = {
@@ -125,6 +128,7 @@ const table: Readonly<Record<PaymentState, Row>> = {
     resolved_paid: 'by_balance',
     resolved_unpaid: 'failed',
     resolved_refunded: 'given_back',
+    resolved_dismissed: 'by_balance',
   },
 };
 

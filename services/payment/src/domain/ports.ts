@@ -265,6 +265,13 @@ export interface PaymentProvider {
   /** Pure. Why the provider cannot take an amount; undefined: it can. */
   rejectionOf(money: Money, purpose: CheckoutPurpose | 'charge'): AmountRejection | undefined;
   createCheckout(request: CheckoutRequest): Promise<Outcome<Checkout>>;
+  /**
+   * Lets nobody pay at a checkout any more. Refused: it is over already, or there is none. Absent where
+   * the provider cannot.
+   *
+   * @param checkoutRef of {@link Checkout}.
+   */
+  closeCheckout?(checkoutRef: string): Promise<Outcome<unknown>>;
   lookUp(question: PaymentQuestion): Promise<Lookup>;
   refund(request: RefundRequest): Promise<Outcome<Refund>>;
   lookUpRefund(request: RefundRequest): Promise<Lookup>;
@@ -289,6 +296,8 @@ export interface PaymentProvider {
 /** Charges without the payer. */
 export interface StoredMethods {
   charge(charge: StoredCharge): Promise<Outcome<Charge>>;
+  /** Has the provider keep it no longer. Refused: it does not by now. */
+  forget(method: StoredMethod): Promise<Outcome<unknown>>;
 }
 
 export type Settlement =

@@ -1,5 +1,5 @@
 import type { Identity } from '@rollcall/platform/http/identity.ts';
-import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { createdQuery, listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
 import { ownerOf, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import { Email, emailOf } from '../schemas.ts';
@@ -10,6 +10,7 @@ import { PaymentAnswer, PaymentStatus, Provider, paymentAnswer } from './routes/
 export const PaymentsQuery = Type.Object(
   {
     ...listQuery,
+    ...createdQuery,
     status: Type.Optional(PaymentStatus),
     provider: Type.Optional(Provider),
     customerEmail: Type.Optional(Email),

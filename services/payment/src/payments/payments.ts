@@ -6,6 +6,8 @@ import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/service.ts';
 import { createRefusedNotifications } from '@rollcall/platform/webhooks/refused-notifications.ts';
 import type { PaymentConfig } from '../config.ts';
+import type { QueueErrand } from '../errands/queue.ts';
+import { createErrandWork } from '../errands/work.ts';
 import { createLedgerCheck } from '../ledger/check.ts';
 import { ledgerRoutes } from '../ledger/routes.ts';
 import { settlementCheckRoute } from '../ledger/settlement-check.ts';
@@ -26,7 +28,7 @@ import { refundRoutes } from './routes/refunds.ts';
 import { createNotificationTable } from './store/notifications.ts';
 import { createPaymentTable } from './store/payments.ts';
 import { createRefundTable } from './store/refunds.ts';
-import type { OnPaymentMoved } from './store/write-payment.ts';
+import type { OnPaymentMade, OnPaymentMoved } from './store/write-payment.ts';
 import { createInboxWork } from './work/inbox.ts';
 import { createPaymentWork } from './work/payments.ts';
 import { createRefundWork } from './work/refunds.ts';
@@ -41,6 +43,7 @@ export interface PaymentParts extends Required<Pick<ServiceMade, 'routes' | 'pag
 
 /** Who is told of what becomes of payments. */
 export interface PaymentListeners {
+  readonly onMade: OnPaymentMade;
   readonly onMoved: OnPaymentMoved;
   readonly onMethodCancelled: OnMethodCancelled;
 }
@@ -48,7 +51,7 @@ export interface PaymentListeners {
 /** @throws Error naming what is wrong with the file of providers. */
 export async function createPayments(
   ground: ServiceGround<PaymentConfig>,
-  { onMoved, onMethodCancelled }: PaymentListeners,
+  { onMethodCancelled, ...told }: PaymentListeners & { readonly queueErrand: QueueErrand },
 ): Promise<PaymentParts> {
   const { config, pool, vault, index, idempotency, recordEvents, clock, log, metrics } = ground;
   const { publicUrl, isProduction, lateCapture, providersFile } = config;
@@ -65,7 +68,7 @@ export async function createPayments(
       ? noProviders
       : await readProviders(providersFile, { ...calls, isProduction, publicUrl, resolve });
   const sealing = { vault, emails: index('payer email'), methods: index('stored method') };
-  const table = { ...sealing, pool, recordEvents, clock, lateCapture, onMoved };
+  const table = { ...sealing, pool, recordEvents, clock, lateCapture, ...told };
   const payments = createPaymentTable(table);
   const refunds = createRefundTable(table);
   const inbox = createNotificationTable({ pool, vault });
@@ -103,6 +106,7 @@ export async function createPayments(
       paymentWork.hurried,
       createRefundWork({ pool, refunding, log }),
       inboxWork,
+      createErrandWork({ pool, vault, providers, clock, log }),
       createLedgerCheck({ ledger, metrics, log }),
       createPruner({ name: 'notifications', prune: (limit) => inbox.forget(limit), log }),
     ],

@@ -14,13 +14,13 @@ const deps = {
 const yoco = { secretKey: 'sk_live_hidden', webhookSecrets: ['whsec_hidden'] };
 const sandbox = { secret: 'whsec_hidden' };
 
-test('one provider is the default one, several have to say which', async () => {
-  expect(await parseProviders(JSON.stringify({ providers: { yoco } }), deps)).toMatchObject({
+test('one provider is the default one, several have to say which', () => {
+  expect(parseProviders(JSON.stringify({ providers: { yoco } }), deps)).toMatchObject({
     default: 'yoco',
     names: ['yoco'],
   });
   const stripe = { secretKey: 'sk_live_hidden', webhookSecrets: ['whsec_hidden'] };
-  const both = await parseProviders(JSON.stringify({ providers: { yoco, stripe } }), deps);
+  const both = parseProviders(JSON.stringify({ providers: { yoco, stripe } }), deps);
   expect([both.default, both.find('stripe')?.name, both.find('payfast')]).toEqual([undefined, 'stripe', undefined]);
 });
 
@@ -41,17 +41,14 @@ test.each([
     { default: 'stripe', providers: { sandbox, yoco: { ...yoco, apiUrl: 'ftp://hidden' } } },
     /\/providers\/yoco .*\/providers\/sandbox .*\/default/,
   ],
-])('%s is a fault that is named, and nothing of the file is', async (_what, file, fault) => {
+])('%s is a fault that is named, and nothing of the file is', (_what, file, fault) => {
   const text = typeof file === 'string' ? file : JSON.stringify(file);
-  const refused: unknown = await parseProviders(text, deps).catch((error: unknown) => error);
-  expect(refused).toMatchObject({ message: expect.stringMatching(fault) });
-  expect(String(refused)).not.toMatch(/hidden/);
+  const parse = () => parseProviders(text, deps);
+  expect(parse).toThrow(fault);
+  expect(parse).not.toThrow(/hidden/);
 });
 
-test('the sandbox is there to be tried', async () => {
+test('the sandbox is there to be tried', () => {
   const file = JSON.stringify({ providers: { sandbox } });
-  expect((await parseProviders(file, { ...deps, isProduction: false })).sandbox).toEqual({
-    ...sandbox,
-    isProduction: false,
-  });
+  expect(parseProviders(file, { ...deps, isProduction: false }).sandbox).toEqual({ ...sandbox, isProduction: false });
 });

@@ -10,6 +10,7 @@ import type { Providers } from '../payments/domain/take.ts';
 import type { Calls } from './call.ts';
 import { createPayFast } from './payfast/payfast.ts';
 import { createSandbox, type SandboxSettings } from './sandbox.ts';
+import { createStripe } from './stripe/stripe.ts';
 import { createYoco } from './yoco/yoco.ts';
 
 const Text = Type.String({ minLength: 1, maxLength: 1024 });
@@ -75,11 +76,11 @@ export const noProviders: ConfiguredProviders = {
  * @throws Error naming every fault, and nothing of what the file holds.
  */
 export async function readProviders(file: string, deps: ProvidersDeps): Promise<ConfiguredProviders> {
-  return await parseProviders(await readFile(file, 'utf8'), deps);
+  return parseProviders(await readFile(file, 'utf8'), deps);
 }
 
 /** @throws as {@link readProviders}. */
-export async function parseProviders(text: string, deps: ProvidersDeps): Promise<ConfiguredProviders> {
+export function parseProviders(text: string, deps: ProvidersDeps): ConfiguredProviders {
   const value = parsed(text);
   if (!Value.Check(schema, value)) {
     throw faulty(Value.Errors(schema, value).map(({ instancePath, message }) => `${instancePath || '/'} ${message}`));
@@ -87,15 +88,17 @@ export async function parseProviders(text: string, deps: ProvidersDeps): Promise
   const faults: string[] = [];
   const made = new Map<ProviderName, PaymentProvider>();
   const { payfast, yoco, stripe, sandbox } = value.providers;
-  const makers: Readonly<Record<ProviderName, (() => PaymentProvider | Promise<PaymentProvider>) | undefined>> = {
+  const makers: Readonly<Record<ProviderName, (() => PaymentProvider) | undefined>> = {
     payfast: payfast && (() => payFastOf(payfast, deps)),
     yoco: yoco && (() => createYoco({ ...deps, settings: { ...yoco, apiUrl: urlOf(deps, yoco.apiUrl, YOCO_URL) } })),
-    stripe: stripe && (() => stripeOf(stripe, deps)),
+    stripe:
+      stripe &&
+      (() => createStripe({ ...deps, settings: { ...stripe, apiUrl: urlOf(deps, stripe.apiUrl, STRIPE_URL) } })),
     sandbox: sandbox && (() => createSandbox(sandboxOf(sandbox, deps), deps.clock)),
   };
   for (const name of ['payfast', 'yoco', 'stripe', 'sandbox'] as const) {
     try {
-      const provider = await makers[name]?.();
+      const provider = makers[name]?.();
       if (provider !== undefined) made.set(name, provider);
     } catch (error) {
       faults.push(`/providers/${name} ${errorMessage(error)}`);
@@ -134,13 +137,6 @@ function payFastOf(settings: Static<typeof PayFast>, deps: ProvidersDeps): Payme
       notifyUrl: `${deps.publicUrl}/api/v1/payment/notifications/payfast`,
     },
   });
-}
-
-async function stripeOf(settings: Static<typeof Stripe>, deps: ProvidersDeps): Promise<PaymentProvider> {
-  const apiUrl = urlOf(deps, settings.apiUrl, STRIPE_URL);
-  // Loaded only where it is configured: its client takes 6 MiB.
-  const { createStripe } = await import('./stripe/stripe.ts');
-  return createStripe({ ...deps, settings: { ...settings, apiUrl } });
 }
 
 function sandboxOf({ secret }: Static<typeof Sandbox>, { isProduction }: ProvidersDeps): SandboxSettings {

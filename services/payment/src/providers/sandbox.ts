@@ -59,7 +59,10 @@ export function createSandbox(settings: SandboxSettings, clock: Clock): PaymentP
     },
     refund: async ({ refundId }) => ({ outcome: 'accepted', value: { refundRef: refundId, isSettled: true } }),
     lookUpRefund: async () => ({ found: 'absent' }),
-    stored: { charge: async (charge) => outcomeOfCharge(charge) },
+    stored: {
+      charge: async (charge) => outcomeOfCharge(charge),
+      forget: async ({ token }) => ({ outcome: 'accepted', value: token }),
+    },
     verify: async (notification) => ({ eventKey: verifyDecision(notification, settings, clock.now()), warnings: [] }),
     readFacts: (body) => factsOf(parseDecision(body)),
   };

@@ -43,6 +43,8 @@ export interface Invoice {
   readonly taxBehavior: TaxBehavior;
   readonly daysUntilDue: number;
   readonly lines: readonly InvoiceLine[];
+  /** Of the caller; kept and given back as it came. */
+  readonly metadata: Readonly<Record<string, string>>;
   /** Of the total: paid by credit that the subscription had. */
   readonly fromCredit: bigint;
   /** By credit notes, with tax. */
@@ -80,6 +82,7 @@ export type NewInvoice = Pick<
   | 'taxBehavior'
   | 'daysUntilDue'
   | 'lines'
+  | 'metadata'
   | 'fromCredit'
 >;
 

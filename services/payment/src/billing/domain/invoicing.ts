@@ -25,6 +25,7 @@ interface InvoiceRequest {
   readonly currency: string | undefined;
   readonly taxBehavior: TaxBehavior;
   readonly daysUntilDue: number;
+  readonly metadata: Invoice['metadata'];
   readonly isFinal: boolean;
 }
 
@@ -38,7 +39,7 @@ const DEFAULT_CURRENCY = 'ZAR';
  * where it is final.
  */
 export async function createInvoice(deps: InvoicingDeps, request: InvoiceRequest): Promise<Invoice> {
-  const { id, owner, customerId, items, taxBehavior, daysUntilDue, isFinal } = request;
+  const { id, owner, customerId, items, taxBehavior, daysUntilDue, metadata, isFinal } = request;
   const customer = await deps.customers.find(customerId, owner);
   if (customer === undefined) throw paymentError('CUSTOMER_NOT_FOUND');
   const { subject } = customer;
@@ -47,7 +48,7 @@ export async function createInvoice(deps: InvoicingDeps, request: InvoiceRequest
   const draft = { id, subject, customerId, subscription: undefined, currency, taxBehavior, daysUntilDue, lines };
   const seller = isFinal ? sellerFor(deps, subject) : undefined;
   return deps.invoices.create(
-    { ...draft, fromCredit: 0n },
+    { ...draft, metadata, fromCredit: 0n },
     seller && ((made) => finalizeInvoice(made, { customer, seller, now: nowOf(deps.clock) })),
   );
 }

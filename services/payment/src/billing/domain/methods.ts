@@ -15,7 +15,7 @@ export interface PaymentMethod {
 export interface MethodStore {
   /** Of customers, the newest first. */
   listOf(customerIds: readonly string[]): Promise<readonly PaymentMethod[]>;
-  /** Forgets it, for subscriptions too. @returns whether the customer had it. */
+  /** Forgets it, for subscriptions and at its provider too. @returns whether the customer had it. */
   remove(customerId: string, methodId: string): Promise<boolean>;
 }
 

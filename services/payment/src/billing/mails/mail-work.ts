@@ -67,6 +67,8 @@ async function send(deps: MailWorkDeps, row: MailRow): Promise<MailOutcome> {
   const invoice = await deps.invoices.find(row.invoice_id, undefined);
   const customer = invoice && (await deps.customers.find(invoice.customerId, undefined));
   if (invoice === undefined || customer === undefined) throw new Error('What a mail is about is gone');
+  // Nobody is there to be told.
+  if (customer.erasedAt !== undefined) return { outcome: 'accepted' };
   const retryOn = row.retry_on === null ? undefined : Temporal.PlainDate.from(row.retry_on);
   const mail = { kind: row.kind, reason: row.reason ?? undefined, retryOn };
   const variables = variablesOf({ mail, invoice, customer, url: deps.invoiceUrl(invoice.id) });

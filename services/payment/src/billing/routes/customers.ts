@@ -1,12 +1,13 @@
 import { commonError } from '@rollcall/platform/common-errors.ts';
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
-import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { createdQuery, listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
 import { answersOnce, found, IdParams, idOf, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { type Static, Type } from 'typebox';
-import { Email, emailOf, Id, Locale, line, nullable, Timestamp, TimeZone } from '../../schemas.ts';
+import { refusals } from '../../domain/errors.ts';
+import { Email, emailOf, Id, Locale, line, Metadata, nullable, Timestamp, TimeZone } from '../../schemas.ts';
 import { type Customer, type CustomerStore, customerDefaults } from '../domain/customers.ts';
 import type { MethodStore, PaymentMethod } from '../domain/methods.ts';
 import { ownerOf } from './requests.ts';
@@ -21,6 +22,7 @@ const optional = {
   taxId: Type.Optional(nullable(line(40, 'A VAT number, as invoices show it'))),
   timeZone: Type.Optional(TimeZone),
   locale: Type.Optional(Locale),
+  metadata: Type.Optional(Metadata),
 };
 
 const NewCustomer = Type.Object({ email: Email, ...optional }, strict);
@@ -28,12 +30,13 @@ const CustomerChange = Type.Object({ email: Type.Optional(Email), ...optional },
 
 const CustomerAnswer = Type.Object({
   id: Id,
-  email: Type.String(),
+  email: Type.String({ description: 'Empty where the customer was erased' }),
   name: nullable(Type.String()),
   address: Type.Array(Type.String()),
   taxId: nullable(Type.String()),
   timeZone: Type.String(),
   locale: Type.String(),
+  metadata: Type.Record(Type.String(), Type.String()),
   paymentMethods: Type.Array(
     Type.Object({
       id: Id,
@@ -45,6 +48,7 @@ const CustomerAnswer = Type.Object({
   ),
   createdAt: Timestamp,
   updatedAt: Timestamp,
+  erasedAt: nullable(Timestamp),
 });
 
 const MethodParams = Type.Object({ ...IdParams.properties, methodId: Type.String({ description: 'UUID' }) });
@@ -88,7 +92,7 @@ export function customerRoutes({ customers, methods, idempotency }: CustomerRout
         schema: {
           tags,
           summary: 'Customers, newest first',
-          querystring: Type.Object({ ...listQuery, email: Type.Optional(Email) }, strict),
+          querystring: Type.Object({ ...listQuery, ...createdQuery, email: Type.Optional(Email) }, strict),
           response: { 200: Type.Object({ customers: Type.Array(CustomerAnswer), ...pageAnswer }) },
         },
       },
@@ -120,6 +124,7 @@ export function customerRoutes({ customers, methods, idempotency }: CustomerRout
           body: CustomerChange,
           response: { 200: CustomerAnswer },
         },
+        config: { refuses: refusals('CUSTOMER_ERASED') },
       },
       async (request) => {
         const { email } = request.body;
@@ -127,7 +132,26 @@ export function customerRoutes({ customers, methods, idempotency }: CustomerRout
         return answerOf(found(await customers.update(idOf(request), ownerOf(request), change)));
       },
     );
+    erasureRoute(customers)(app);
     methodRoute({ customers, methods })(app);
+  };
+}
+
+function erasureRoute(customers: CustomerStore): Routes {
+  return (app) => {
+    app.delete(
+      '/customers/:id',
+      {
+        schema: {
+          tags,
+          summary: 'Erase a customer, with what providers keep of them; invoices that were issued stay',
+          params: IdParams,
+          response: { 200: CustomerAnswer },
+        },
+        config: { refuses: refusals('CUSTOMER_IN_USE') },
+      },
+      async (request) => customerAnswer(found(await customers.erase(idOf(request), ownerOf(request))), []),
+    );
   };
 }
 
@@ -154,10 +178,11 @@ function methodRoute({ customers, methods }: Pick<CustomerRoutesDeps, 'customers
 }
 
 function customerAnswer(customer: Customer, methods: readonly PaymentMethod[]): Static<typeof CustomerAnswer> {
-  const { subject: _subject, address, createdAt, updatedAt, ...rest } = customer;
+  const { subject: _subject, address, metadata, createdAt, updatedAt, erasedAt, ...rest } = customer;
   return {
     ...rest,
     address: [...address],
+    metadata: { ...metadata },
     paymentMethods: methods.map(({ id, provider, usable, createdAt: keptAt }) => ({
       id,
       provider,
@@ -166,5 +191,6 @@ function customerAnswer(customer: Customer, methods: readonly PaymentMethod[]): 
     })),
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
+    erasedAt: erasedAt?.toISOString() ?? null,
   };
 }

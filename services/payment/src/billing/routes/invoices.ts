@@ -1,5 +1,5 @@
 import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
-import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { createdQuery, listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
 import { answersOnce, found, IdParams, idOf, isUuid, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
@@ -52,6 +52,7 @@ function readingRoutes({ invoices, invoiceUrl }: InvoiceRoutesDeps): Routes {
   const query = Type.Object(
     {
       ...listQuery,
+      ...createdQuery,
       customerId: Type.Optional(Type.String({ maxLength: 36 })),
       subscriptionId: Type.Optional(Type.String({ maxLength: 36 })),
       status: Type.Optional(InvoiceAnswer.properties.status),
@@ -152,7 +153,13 @@ function creatingRoute(deps: InvoiceRoutesDeps): Routes {
       '/invoices',
       {
         config: {
-          refuses: refusals('CUSTOMER_NOT_FOUND', 'INVOICE_TOTAL_NOT_ALLOWED', 'TAX_INVOICE_INCOMPLETE', 'NO_SELLER'),
+          refuses: refusals(
+            'CUSTOMER_NOT_FOUND',
+            'CUSTOMER_ERASED',
+            'INVOICE_TOTAL_NOT_ALLOWED',
+            'TAX_INVOICE_INCOMPLETE',
+            'NO_SELLER',
+          ),
         },
         schema: {
           tags,
@@ -166,7 +173,7 @@ function creatingRoute(deps: InvoiceRoutesDeps): Routes {
         once(request, reply, {
           operation: 'createInvoice',
           effect: async (id) => {
-            const { customerId, items, currency, taxBehavior, daysUntilDue, finalize } = request.body;
+            const { customerId, items, currency, taxBehavior, daysUntilDue, metadata, finalize } = request.body;
             if (!isUuid(customerId)) throw paymentError('CUSTOMER_NOT_FOUND');
             const invoice = await createInvoice(deps, {
               id,
@@ -176,6 +183,7 @@ function creatingRoute(deps: InvoiceRoutesDeps): Routes {
               currency,
               taxBehavior: taxBehavior ?? 'exclusive',
               daysUntilDue: daysUntilDue ?? DAYS_UNTIL_DUE,
+              metadata: metadata ?? {},
               isFinal: finalize === true,
             });
             return { status: 201, location: `invoices/${id}`, body: invoiceAnswer(invoice, deps.invoiceUrl) };

@@ -1,5 +1,5 @@
 import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
-import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { createdQuery, listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
 import { answersOnce, found, IdParams, idOf, isUuid, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
@@ -36,6 +36,7 @@ function creatingRoute(deps: SubscriptionRoutesDeps): Routes {
   const once = answersOnce(deps.idempotency);
   const refuses = refusals(
     'CUSTOMER_NOT_FOUND',
+    'CUSTOMER_ERASED',
     'PLAN_NOT_FOUND',
     'PLAN_INACTIVE',
     'METHOD_NOT_FOUND',
@@ -83,6 +84,7 @@ function readingRoutes(deps: SubscriptionRoutesDeps): Routes {
   const query = Type.Object(
     {
       ...listQuery,
+      ...createdQuery,
       customerId: Type.Optional(Type.String({ maxLength: 36 })),
       status: Type.Optional(SubscriptionAnswer.properties.status),
     },

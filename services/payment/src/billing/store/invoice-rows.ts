@@ -87,7 +87,8 @@ export async function insertDraft(
   sealer: InvoiceSealer,
   invoice: NewInvoice & { readonly createdAt: Date },
 ): Promise<boolean> {
-  const { id, subject, customerId, subscription, currency, taxBehavior, daysUntilDue, lines, fromCredit } = invoice;
+  const { id, subject, customerId, subscription, currency, taxBehavior, daysUntilDue, lines, metadata, fromCredit } =
+    invoice;
   const { net, tax, gross } = totalsOf(lines);
   const { rowCount } = await client.query(
     `INSERT INTO invoices (id, subject, customer_id, subscription_id, period_start, period_end, state, currency,
@@ -108,7 +109,7 @@ export async function insertDraft(
       tax,
       gross,
       fromCredit,
-      sealer.seal(id, { lines }),
+      sealer.seal(id, { lines, metadata: Object.entries(metadata) }),
       invoice.createdAt,
     ],
   );
@@ -133,7 +134,11 @@ export async function writeIssue(
     [
       series,
       invoice.id,
-      sealer.seal(invoice.id, { lines: invoice.lines, parties: { title, supplier, recipient } }),
+      sealer.seal(invoice.id, {
+        lines: invoice.lines,
+        metadata: Object.entries(invoice.metadata),
+        parties: { title, supplier, recipient },
+      }),
       issue.issuedOn.toString(),
       issue.dueOn.toString(),
       issue.issuedAt.toString(),
@@ -145,7 +150,7 @@ export async function writeIssue(
 }
 
 interface Issuing {
-  readonly invoice: Pick<Invoice, 'id' | 'lines'>;
+  readonly invoice: Pick<Invoice, 'id' | 'lines' | 'metadata'>;
   readonly issue: Issue;
 }
 
@@ -186,6 +191,7 @@ function invoiceOf(row: InvoiceRow, sealer: InvoiceSealer, creditNotes: readonly
     taxBehavior: row.tax_behavior,
     daysUntilDue: row.days_until_due,
     lines: content.lines,
+    metadata: Object.fromEntries(content.metadata ?? []),
     fromCredit: BigInt(row.from_credit),
     credited: BigInt(row.credited),
     issued: issuedOf(row, content.parties),

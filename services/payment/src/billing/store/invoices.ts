@@ -3,6 +3,7 @@ import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { Owner } from '../../domain/owner.ts';
 import type { CreditNoteStore } from '../domain/credit-notes.ts';
 import type { Invoice, InvoiceStore } from '../domain/invoices.ts';
+import { holdCustomer } from './customer-rows.ts';
 import { changeInvoice, issueCreditNote } from './invoice-changes.ts';
 import { findInvoice, INVOICE_COLUMNS, type InvoiceRow, insertDraft, invoicesOf } from './invoice-rows.ts';
 import { lockInvoice } from './settlement.ts';
@@ -18,8 +19,9 @@ export function createInvoiceTable(deps: InvoiceTableDeps): InvoiceStore & Credi
   return {
     create: (invoice, decide) =>
       inTransaction(pool(), async (client) => {
-        const { id } = invoice;
-        await insertDraft(client, sealer, { ...invoice, createdAt: clock.now() });
+        const { id, customerId } = invoice;
+        const isNew = await insertDraft(client, sealer, { ...invoice, createdAt: clock.now() });
+        if (isNew) await holdCustomer(client, customerId);
         const made = known(await lockInvoice(client, deps, id));
         if (decide === undefined) return made;
         await changeInvoice(client, deps, { invoice: made, change: decide(made) });

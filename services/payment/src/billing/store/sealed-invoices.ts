@@ -6,6 +6,8 @@ import type { CreditedLine } from '../domain/credit-notes.ts';
 /** What of an invoice is for its parties alone. */
 export interface InvoiceContent {
   readonly lines: readonly InvoiceLine[];
+  /** Absent: none. In pairs, so that no name is taken for that of an amount. */
+  readonly metadata?: readonly (readonly [string, string])[];
   /** Since it was issued. */
   readonly parties?: { readonly title: InvoiceTitle; readonly supplier: Party; readonly recipient: Party };
 }

@@ -17,7 +17,9 @@ import { failedCharge, type StepDeps } from './subscription-steps.ts';
 export function createSettlement(deps: StepDeps): OnPaymentMoved {
   return async (client, { payment, method, isReturned }) => {
     const { customerId, provider, invoiceId } = payment;
-    if (method !== undefined && customerId !== undefined) {
+    if (method !== undefined && payment.erasedAt !== undefined) {
+      await deps.methods.forget(client, { provider, method });
+    } else if (method !== undefined && customerId !== undefined) {
       const methodId = await deps.methods.keep(client, { customerId, provider, method });
       await useMethod(client, deps, { payment, methodId });
     }

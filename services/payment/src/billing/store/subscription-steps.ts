@@ -23,7 +23,7 @@ import { issueOf, voidInvoice } from '../domain/invoices.ts';
 import { chargeable } from '../domain/methods.ts';
 import type { FindSeller } from '../domain/sellers.ts';
 import type { NextStep, SubscriptionRecord } from '../domain/subscriptions.ts';
-import { customerFor } from './customers.ts';
+import { customerFor } from './customer-rows.ts';
 import { type InvoiceChangeDeps, issueInvoice, writeVoid } from './invoice-changes.ts';
 import { findInvoice, insertDraft, instantOf } from './invoice-rows.ts';
 import type { MethodRows } from './methods.ts';
@@ -140,6 +140,7 @@ async function billPeriod(
     taxBehavior: plan.taxBehavior,
     daysUntilDue: collection === 'send_invoice' ? defaultDunning.daysUntilDue : 0,
     lines: due.lines,
+    metadata: {},
     fromCredit: due.fromCredit,
     createdAt: deps.clock.now(),
   });

@@ -3,6 +3,7 @@ import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/po
 import type { Owner } from '../../domain/owner.ts';
 import { changePlanOf } from '../domain/plan-changes.ts';
 import type { PlanChoice, SubscriptionStore } from '../domain/subscriptions.ts';
+import { holdCustomer } from './customer-rows.ts';
 import { issueCreditNote } from './invoice-changes.ts';
 import { findInvoice, instantOf } from './invoice-rows.ts';
 import { endUnsettled } from './settlement.ts';
@@ -62,7 +63,10 @@ function changingOf(deps: SubscriptionTableDeps): Omit<SubscriptionStore, 'find'
       const { id } = record.subscription;
       const made = await inTransaction(pool(), async (client) => {
         const isNew = await insertSubscription(client, record);
-        if (isNew) await tellOf(client, recordEvents, { record, type: 'subscription.created' });
+        if (isNew) {
+          await holdCustomer(client, record.customerId);
+          await tellOf(client, recordEvents, { record, type: 'subscription.created' });
+        }
         return findSubscription(client, id, undefined);
       });
       if (made === undefined) throw new Error('The subscription that was made is gone');

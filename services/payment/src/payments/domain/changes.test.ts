@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { PaymentState } from '../../domain/payment-states.ts';
-import { type PaymentChange, planChange } from './changes.ts';
+import { leavesCheckoutOpen, type PaymentChange, planChange } from './changes.ts';
 import { changeOfFact, changeOfReturn } from './facts.ts';
-import type { KnownCharge, Payment, Snapshot } from './payments.ts';
+import type { Decision, KnownCharge, Payment, Snapshot } from './payments.ts';
 
 const money = { amount: 14_950n, currency: 'ZAR' };
-const charge: KnownCharge = { chargeRef: 'ch_1', money, fee: 350n, isBooked: true };
+const charge: KnownCharge = { chargeRef: 'ch_1', money, fee: 350n, isBooked: true, isDismissed: false };
 
 function some(state: PaymentState, changes: Partial<Payment> = {}, charges: readonly KnownCharge[] = []): Snapshot {
   const captured = charges.filter(({ isBooked }) => isBooked).reduce((sum, each) => sum + each.money.amount, 0n);
@@ -142,11 +142,9 @@ describe('what a provider says', () => {
   });
 });
 
-const decide = (outcome: 'paid' | 'unpaid' | 'refunded') =>
-  ({ event: `resolved_${outcome}`, source: 'caller' }) as const;
+const decide = (outcome: Decision) => ({ event: `resolved_${outcome}`, source: 'caller' }) as const;
 
-const plan = (snapshot: Snapshot, outcome: 'paid' | 'unpaid' | 'refunded') =>
-  planChange(snapshot, decide(outcome), 'review');
+const plan = (snapshot: Snapshot, outcome: Decision) => planChange(snapshot, decide(outcome), 'review');
 
 describe('a person decides', () => {
   const inDoubt = { ...charge, fee: undefined, isBooked: false };
@@ -186,7 +184,7 @@ describe('a person decides', () => {
   });
 
   test('that so much went back elsewhere as the provider said', () => {
-    const returned = { refundRef: 're_1', money: { ...money, amount: 950n }, isBooked: false };
+    const returned = { refundRef: 're_1', money: { ...money, amount: 950n }, isBooked: false, isDismissed: false };
     const snapshot = { ...some('needs_review', {}, [charge]), returns: [returned] };
     expect(plan(snapshot, 'refunded')).toMatchObject({
       payment: { state: 'partially_refunded', balance: { captured: 14_950n, refunded: 950n } },
@@ -195,8 +193,30 @@ describe('a person decides', () => {
     expect(postings(snapshot, decide('refunded'))).toEqual([['refund:p1:950', 'sales 950', 'provider:yoco -950']]);
   });
 
+  test('that the second of two charges never was: no later decision books it', () => {
+    const planned = plan(some('needs_review', {}, [charge, second]), 'dismissed');
+    const dismissed = { ...second, isDismissed: true };
+    expect(planned).toMatchObject({
+      payment: { state: 'succeeded', balance: { captured: 14_950n, refunded: 0n } },
+      charges: [dismissed],
+      entries: [],
+    });
+    const later = some('needs_review', {}, [charge, dismissed]);
+    expect(plan(later, 'paid')).toMatchObject({ payment: { balance: { captured: 14_950n } }, charges: [] });
+  });
+
+  test('that nothing went back elsewhere', () => {
+    const returned = { refundRef: 're_1', money, isBooked: false, isDismissed: false };
+    const snapshot = { ...some('needs_review', {}, [charge]), returns: [returned] };
+    expect(plan(snapshot, 'dismissed')).toMatchObject({
+      payment: { state: 'succeeded', balance: { refunded: 0n } },
+      returns: [{ ...returned, isDismissed: true }],
+    });
+  });
+
   test.each([
     ['what is in no review', some('succeeded'), 'paid'],
+    ['what is not booked, that nothing else was', some('needs_review', {}, [inDoubt]), 'dismissed'],
     ['what is captured, that it is not', some('needs_review', {}, [charge, second]), 'unpaid'],
     [
       'money of another currency, that it is there',
@@ -240,14 +260,19 @@ describe('a refund that was made elsewhere', () => {
   test('goes to review once', () => {
     const snapshot = some('succeeded', {}, [charge]);
     expect(changeOfReturn(snapshot, fact, 'notification')).toMatchObject({ reason: 'refunded_elsewhere' });
-    const known = { ...snapshot, returns: [{ refundRef: 're_1', money, isBooked: false }] };
+    const known = { ...snapshot, returns: [{ refundRef: 're_1', money, isBooked: false, isDismissed: false }] };
     expect(changeOfReturn(known, fact, 'notification')).toBeUndefined();
   });
 });
 
 const say = (kind: 'opened' | 'won' | 'lost', disputeRef = 'dp_1', amount = money.amount) =>
   ({ kind: `dispute.${kind}`, payment: {}, disputeRef, money: { ...money, amount } }) as const;
-const knownDispute = (state: 'open' | 'won' | 'lost', disputeRef = 'dp_1') => ({ disputeRef, money, state });
+const knownDispute = (state: 'open' | 'won' | 'lost', disputeRef = 'dp_1') => ({
+  disputeRef,
+  money,
+  state,
+  counted: state === 'lost' ? money.amount : 0n,
+});
 
 describe('a dispute', () => {
   /** What becomes of it, and which entries are made. */
@@ -281,6 +306,26 @@ describe('a dispute', () => {
     expect(after(snapshot, fact)).toEqual([to, 0n, keys.map((key) => `dispute_${key}`)]);
   });
 
+  test('that is lost before the money is known takes it when it is', () => {
+    const change = changeOfFact(some('pending'), say('lost'), told);
+    if (change === undefined) throw new Error('nothing changes');
+    const early = planChange(some('pending'), change, 'review');
+    expect(early).toMatchObject({ payment: { state: 'needs_review', balance: { refunded: 0n } } });
+    expect(early?.disputes).toMatchObject([{ state: 'lost', counted: 0n }]);
+    const inDoubt = { ...charge, isBooked: false };
+    const snapshot = { ...some('needs_review', {}, [inDoubt]), disputes: early?.disputes ?? [] };
+    for (const outcome of ['paid', 'refunded'] as const) {
+      const decided = plan(snapshot, outcome);
+      expect(decided).toMatchObject({
+        payment: { state: 'refunded', balance: { captured: 14_950n, refunded: 14_950n } },
+        disputes: [{ counted: 14_950n }],
+        back: 0n,
+      });
+    }
+    const again = { ...some('refunded', {}, [charge]), disputes: [knownDispute('lost')] };
+    expect(planChange(again, { event: 'captured', source: 'lookup' }, 'review')?.disputes).toEqual([]);
+  });
+
   test('that is lost takes its money, and what was in no dispute stays', () => {
     const snapshot = { ...some('disputed', {}, [charge]), disputes: [knownDispute('open')] };
     expect(after(snapshot, say('lost'))).toEqual(['refunded', 14_950n, ['dispute_lost:p1:dp_1']]);
@@ -297,5 +342,32 @@ describe('a dispute', () => {
   test('that ends otherwise than it had ended is for a person', () => {
     const snapshot = { ...some('succeeded', {}, [charge]), disputes: [knownDispute('won')] };
     expect(after(snapshot, say('lost'))).toEqual(['needs_review', 0n, []]);
+  });
+});
+
+describe('a checkout is left open', () => {
+  const url = { kind: 'url', url: 'https://example.com/pay' } as const;
+  const cancelled = { ...some('cancelled', { redirect: url }), movedFrom: 'pending' } as const;
+  const paid = { ...some('succeeded', { redirect: url }), movedFrom: 'pending' } as const;
+  const stays = { ...cancelled, movedFrom: undefined };
+
+  test.each([
+    ['by a payment that was cancelled', { event: 'cancel', source: 'caller' }, cancelled],
+    ['where it was made meanwhile', { event: 'checkout_made', source: 'provider' }, stays],
+  ] as const)('%s', (_what, told, planned) => {
+    expect(leavesCheckoutOpen(told, planned)).toBe(true);
+  });
+
+  test.each([
+    ['where the provider told so', { event: 'abandoned', source: 'notification' }, cancelled],
+    ['where nothing has changed', { event: 'cancel', source: 'caller' }, stays],
+    ['by one that is paid', { event: 'captured', source: 'lookup' }, paid],
+  ] as const)('not %s', (_what, told, planned) => {
+    expect(leavesCheckoutOpen(told, planned)).toBe(false);
+  });
+
+  test('not where the page is ours', () => {
+    const planned = { ...some('cancelled'), movedFrom: 'pending' } as const;
+    expect(leavesCheckoutOpen({ event: 'cancel', source: 'caller' }, planned)).toBe(false);
   });
 });

@@ -18,10 +18,12 @@ export interface PaymentChange {
   readonly actor?: string | undefined;
   /** A word for programs; nothing personal. */
   readonly reason?: string | undefined;
+  /** In the words of who decides. */
+  readonly note?: string | undefined;
   /** The money that the provider says it has. */
-  readonly charge?: Omit<KnownCharge, 'isBooked'> | undefined;
+  readonly charge?: Omit<KnownCharge, 'isBooked' | 'isDismissed'> | undefined;
   /** The money that the provider says went back, and not by us. */
-  readonly returned?: Omit<KnownReturn, 'isBooked'> | undefined;
+  readonly returned?: Omit<KnownReturn, 'isBooked' | 'isDismissed'> | undefined;
   readonly dispute?: KnownDispute | undefined;
   readonly checkout?: { readonly checkoutRef: string; readonly redirect: Redirect } | undefined;
   readonly chargeRef?: string | undefined;
@@ -36,8 +38,6 @@ export interface PlannedChange extends Doubt {
   readonly payment: Payment;
   /** Undefined: the state stays. */
   readonly movedFrom: PaymentState | undefined;
-  /** That is new or not as it was. */
-  readonly dispute: KnownDispute | undefined;
   readonly entries: readonly ReturnType<typeof entryOf>[];
   /** That the provider did not keep before, for charges without the payer. */
   readonly method: StoredMethod | undefined;
@@ -49,6 +49,7 @@ const decisions: Readonly<Partial<Record<PaymentChange['event'], Decision>>> = {
   resolved_paid: 'paid',
   resolved_unpaid: 'unpaid',
   resolved_refunded: 'refunded',
+  resolved_dismissed: 'dismissed',
 };
 
 /**
@@ -68,15 +69,14 @@ export function planChange(
   const decision = decisions[event];
   if (decision !== undefined && contradicts(snapshot, decision)) return undefined;
   const decided = doubtAfter(snapshot, change, decision);
-  const lost = lostBy(decided.balance, snapshot, dispute);
-  const balance = { ...decided.balance, refunded: decided.balance.refunded + lost };
+  const { balance } = decided;
   const isDisputed = isOpenWith(snapshot, dispute);
   const { transition, refundAll } = movePayment({ state: before.state, balance, isDisputed }, event, lateCapture);
   if (transition.kind === 'refused') return undefined;
   const to = transition.kind === 'moved' ? transition.to : before.state;
   const isMoved = to !== before.state;
   const captures = event === 'captured' && isMoved && to !== 'needs_review';
-  const told = captures ? captured(snapshot, change, balance) : { ...decided, balance };
+  const told = captures ? captured(snapshot, change, decided) : decided;
   const reason = isMoved ? change.reason : before.reason;
   const payment = {
     ...fields,
@@ -89,7 +89,6 @@ export function planChange(
     ...told,
     payment,
     movedFrom: isMoved ? before.state : undefined,
-    dispute,
     entries: [
       ...entriesOfCharges(snapshot, told),
       ...backEntries(before, told),
@@ -100,32 +99,59 @@ export function planChange(
   };
 }
 
+/**
+ * Pure. Whether a page of the provider may still take money for what is over here. Our own pages see
+ * that for themselves, and what a provider told it knows.
+ */
+export function leavesCheckoutOpen(
+  { event, source }: { readonly event: string; readonly source: ChangeSource },
+  { payment, movedFrom }: Pick<PlannedChange, 'payment' | 'movedFrom'>,
+): boolean {
+  const { state, redirect } = payment;
+  if (redirect?.kind !== 'url' || source === 'notification') return false;
+  const isOver = state === 'cancelled' || state === 'expired' || state === 'failed';
+  // Its checkout may have been made while it was cancelled.
+  return isOver && (movedFrom !== undefined || event === 'checkout_made');
+}
+
 const nothing = {
   movedFrom: undefined,
   charges: [],
   replaced: undefined,
   returns: [],
   back: 0n,
-  dispute: undefined,
+  disputes: [],
   entries: [],
   method: undefined,
   refund: 0n,
 } as const;
 
-/** What is captured is no failure, and money of another currency is not what was asked for. */
+/**
+ * What is captured is no failure, and money of another currency is not what was asked for. Without
+ * anything booked there is nothing that could stay.
+ */
 function contradicts({ payment, charges }: Snapshot, decision: Decision): boolean {
   const { balance, money } = payment;
   if (decision === 'unpaid') return balance.captured > 0n;
+  if (decision === 'dismissed') return balance.captured === 0n;
   const isOther = charges.length > 0 && charges.every((charge) => charge.money.currency !== money.currency);
   return decision === 'paid' && isOther;
 }
 
 /** Takes what the provider has for ours. */
-function captured(snapshot: Snapshot, change: PaymentChange, balance: Payment['balance']): Doubt & WithBalance {
-  const { charges, replaced } = chargesAfter(snapshot, change, true);
+function captured(snapshot: Snapshot, change: PaymentChange, decided: Doubt & WithBalance): Doubt & WithBalance {
+  const { balance, disputes } = decided;
+  const { charges, replaced } = chargesAfter(snapshot, change, 'booked');
   const booked = charges.filter(({ isBooked, chargeRef }) => isBooked && !wasBooked(snapshot, chargeRef));
   const amount = total(booked.map(({ money }) => money.amount));
-  return { charges, replaced, returns: [], back: 0n, balance: { ...balance, captured: balance.captured + amount } };
+  return {
+    charges,
+    replaced,
+    returns: [],
+    back: 0n,
+    disputes,
+    balance: { ...balance, captured: balance.captured + amount },
+  };
 }
 
 interface WithBalance {
@@ -140,16 +166,9 @@ function fieldsOf(before: Payment, change: PaymentChange): Partial<Payment> {
   return {
     ...checkout,
     ...(reference === undefined ? {} : { chargeRef: reference }),
-    ...(method === undefined ? {} : { method }),
+    ...(method === undefined || before.erasedAt !== undefined ? {} : { method }),
     ...(processingAt === undefined ? {} : { processingAt: before.processingAt ?? processingAt }),
   };
-}
-
-/** In minor units: what a dispute that was lost takes of what is left of the payment. */
-function lostBy(balance: Payment['balance'], { payment }: Snapshot, dispute: KnownDispute | undefined): bigint {
-  if (dispute?.state !== 'lost' || dispute.money.currency !== payment.money.currency) return 0n;
-  const left = refundable(balance);
-  return dispute.money.amount < left ? dispute.money.amount : left;
 }
 
 function isOpenWith({ disputes }: Snapshot, told: KnownDispute | undefined): boolean {

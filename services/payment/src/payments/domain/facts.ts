@@ -2,7 +2,7 @@ import type { Money, ProviderFact } from '../../domain/ports.ts';
 import type { ChangeSource, PaymentChange } from './changes.ts';
 import { decidedOn } from './money-in-doubt.ts';
 import type { KnownDispute, Snapshot } from './payments.ts';
-import type { RefundFact } from './refunds.ts';
+import type { Refund, RefundChange, RefundFact } from './refunds.ts';
 
 /** A fact about a payment, as opposed to one about a refund or a method. */
 export type PaymentFact = Extract<ProviderFact, { readonly payment: unknown }>;
@@ -32,6 +32,17 @@ interface Told {
   readonly at: Date;
 }
 
+/**
+ * Pure. What a refund changes that had failed, and was made after all, where so much is not left any
+ * more: more went back than came. A person decides on it, once.
+ */
+export function changeOfExcess(snapshot: Snapshot, refund: Refund, { source, refundRef }: RefundChange) {
+  const known = refundRef ?? refund.refundRef ?? refund.id;
+  if (snapshot.returns.some((each) => each.refundRef === known)) return undefined;
+  const returned = { refundRef: known, money: refund.money };
+  return { event: 'unclear', source, reason: 'refunded_beyond', returned } as const;
+}
+
 /** Pure. What a refund changes that was not made here: a person decides on it, once. */
 export function changeOfReturn(snapshot: Snapshot, fact: RefundFact, source: ChangeSource): PaymentChange | undefined {
   if (fact.kind !== 'refund.succeeded') return undefined;
@@ -50,8 +61,8 @@ function disputeChange(
   { kind, disputeRef, money }: DisputeFact,
   source: ChangeSource,
 ): PaymentChange | undefined {
-  const dispute: KnownDispute = { disputeRef, money, state: disputeStates[kind] };
   const known = disputes.find((each) => each.disputeRef === disputeRef);
+  const dispute: KnownDispute = { disputeRef, money, state: disputeStates[kind], counted: known?.counted ?? 0n };
   if (known !== undefined && (dispute.state === 'open' || known.state === dispute.state)) return undefined;
   // It had ended otherwise.
   if (known !== undefined && known.state !== 'open') return { event: 'unclear', source, reason: 'dispute_changed' };

@@ -5,7 +5,7 @@ import type { OnNotificationRefused } from '@rollcall/platform/webhooks/refused-
 import { paymentError } from '../../domain/errors.ts';
 import { NotificationError } from '../../domain/notification-error.ts';
 import type { PaymentProvider, ProviderName, RawNotification } from '../../domain/ports.ts';
-import type { Settle } from './settle.ts';
+import type { Settle, Settled } from './settle.ts';
 import type { Providers } from './take.ts';
 
 interface NewNotification {
@@ -36,13 +36,21 @@ interface NotificationInReview {
   readonly createdAt: Date;
 }
 
+/**
+ * How the work on a notification ends. What is done and was about no payment, or about one whose payer
+ * was erased, is kept no longer.
+ */
+type InboxEnd =
+  | { readonly state: 'done'; readonly paymentId: string | undefined }
+  /** A person has to look. */
+  | { readonly state: 'review'; readonly remark: string };
+
 /** Where notifications wait to be worked off. */
 export interface Inbox {
   /** @returns false where the event is there already. */
   keep(notification: NewNotification): Promise<boolean>;
   take(limit: number): Promise<readonly ReceivedNotification[]>;
-  /** `review`: a person has to look. */
-  end(id: string, state: 'done' | 'review', remark: string | undefined): Promise<void>;
+  end(id: string, end: InboxEnd): Promise<void>;
   putOff(id: string, seconds: number): Promise<void>;
   /** Those in review, newest first. */
   list(page: ListPage): Promise<NewestPage<NotificationInReview>>;
@@ -85,7 +93,7 @@ export function createReceiving({ inbox, providers, settle, onRefused, log }: Re
     if (isUnmatched) onRefused(provider, 'unmatched');
     const remark = isUnmatched ? 'it is about nothing that is known here' : 'it cannot be worked off';
     log.warn({ provider, notificationId: id, remark }, 'a notification is for a person to look at');
-    return inbox.end(id, 'review', remark);
+    return inbox.end(id, { state: 'review', remark });
   }
 
   async function verified(provider: PaymentProvider, notification: RawNotification) {
@@ -114,12 +122,13 @@ export function createReceiving({ inbox, providers, settle, onRefused, log }: Re
       const facts = factsOf(providers.find(name), notification.open());
       if (facts === undefined) {
         onRefused(name, 'unreadable');
-        await inbox.end(id, 'review', 'it cannot be read');
+        await inbox.end(id, { state: 'review', remark: 'it cannot be read' });
         return;
       }
-      let isKnown = true;
-      for (const fact of facts) isKnown = (await settle({ provider: name, fact, source: 'notification' })) && isKnown;
-      if (isKnown) await inbox.end(id, 'done', undefined);
+      const settled: (Settled | undefined)[] = [];
+      for (const fact of facts) settled.push(await settle({ provider: name, fact, source: 'notification' }));
+      const paymentId = settled.find((each) => each?.paymentId !== undefined)?.paymentId;
+      if (!settled.includes(undefined)) await inbox.end(id, { state: 'done', paymentId });
       else await later(notification, true);
     },
   };

@@ -59,6 +59,8 @@ export interface Payment extends PaymentTerms {
   readonly expiresAt: Date;
   readonly createdAt: Date;
   readonly updatedAt: Date;
+  /** Since then it has nothing of its payer. */
+  readonly erasedAt?: Date | undefined;
 }
 
 /** Money that a provider says it took. */
@@ -68,6 +70,8 @@ export interface KnownCharge {
   readonly fee: bigint | undefined;
   /** Whether it is in the balance and in the ledger. */
   readonly isBooked: boolean;
+  /** A person found out that it never was. */
+  readonly isDismissed: boolean;
 }
 
 /** Money that a provider says it gave back, and not by us. */
@@ -76,6 +80,8 @@ export interface KnownReturn {
   readonly money: Money;
   /** Whether it is in the balance and in the ledger. */
   readonly isBooked: boolean;
+  /** A person found out that it never was. */
+  readonly isDismissed: boolean;
 }
 
 /** What a payer disputes at the bank. */
@@ -83,10 +89,12 @@ export interface KnownDispute {
   readonly disputeRef: string;
   readonly money: Money;
   readonly state: 'open' | 'won' | 'lost';
+  /** In minor units: what of a lost one is in the balance as given back. */
+  readonly counted: bigint;
 }
 
 /** What a person found out of a payment in review. */
-export type Decision = 'paid' | 'unpaid' | 'refunded';
+export type Decision = 'paid' | 'unpaid' | 'refunded' | 'dismissed';
 
 /** What is known of a payment when something happens to it. */
 export interface Snapshot {
@@ -106,6 +114,8 @@ export interface PaymentHistoryEntry {
   readonly reason: string | null;
   /** Who asked for it, where that is not whose payment it is. */
   readonly actor: string | null;
+  /** In the words of who decided. */
+  readonly note: string | null;
 }
 
 interface PaymentQuery {

@@ -21,7 +21,7 @@ interface RefundCalls {
   /** Goes on with one that is due: it is called, looked up, or left to a person. */
   goOn(refund: Refund): Promise<void>;
   /** Takes what the provider says of it. */
-  settle(id: string, fact: RefundFact, source: ChangeSource): Promise<void>;
+  settle(id: string, fact: RefundFact, source: ChangeSource): Promise<Refund>;
 }
 
 const RETRY_MS = 30_000;
@@ -159,8 +159,8 @@ async function settleRefund(
   { refunds }: RefundingDeps,
   id: string,
   { fact, source }: { readonly fact: RefundFact; readonly source: ChangeSource },
-): Promise<void> {
-  await refunds.change(id, ({ money, decision }) => {
+): Promise<Refund> {
+  return refunds.change(id, ({ money, decision }) => {
     // A person has found out.
     if (decision !== undefined) return undefined;
     const isSame = fact.money.amount === money.amount && fact.money.currency === money.currency;

@@ -41,12 +41,12 @@ export interface Refunding {
   resolve(resolution: RefundResolution): Promise<Refund | undefined>;
   /** Goes on with a refund that is due. */
   work(id: string): Promise<void>;
-  /** @returns false: it is of no refund that was made here. */
+  /** @returns the payment of the refund; undefined: none was made here. */
   settle(told: {
     readonly provider: ProviderName;
     readonly fact: RefundFact;
     readonly source: ChangeSource;
-  }): Promise<boolean>;
+  }): Promise<string | undefined>;
 }
 
 /** The way that money goes back: reserved first, then the provider is called, without a lock (case A12). */
@@ -88,9 +88,8 @@ export function createRefunding(deps: RefundingDeps): Refunding {
     },
     async settle({ provider, fact, source }) {
       const id = await refunds.match(provider, fact);
-      if (id === undefined) return false;
-      await calls.settle(id, fact, source);
-      return true;
+      if (id === undefined) return undefined;
+      return (await calls.settle(id, fact, source)).paymentId;
     },
   };
 }

@@ -24,38 +24,44 @@ interface Told {
   readonly source: ChangeSource;
 }
 
+/** What a fact was about. */
+export interface Settled {
+  /** Undefined: a method. */
+  readonly paymentId: string | undefined;
+}
+
 /**
  * Takes what a provider says: by its notification, or when it was asked.
  *
- * @returns false: it is about nothing that is known here.
+ * @returns undefined: it is about nothing that is known here.
  */
-export type Settle = (told: Told) => Promise<boolean>;
+export type Settle = (told: Told) => Promise<Settled | undefined>;
 
 /** The one door by which facts move payments and refunds, whoever brings them (case A11). */
 export function createSettling({ payments, refunding, onMethodCancelled, clock, log }: SettlingDeps): Settle {
   return async ({ provider, fact, source }) => {
     if (fact.kind === 'method.cancelled') {
       await onMethodCancelled(provider, { token: fact.token });
-      return true;
+      return { paymentId: undefined };
     }
     if (isRefundFact(fact)) {
-      if (await refunding.settle({ provider, fact, source })) return true;
-      return await reportForeignRefund({ provider, fact, source });
+      const paymentId = await refunding.settle({ provider, fact, source });
+      return paymentId === undefined ? reportForeignRefund({ provider, fact, source }) : { paymentId };
     }
     const id = await payments.match(provider, fact.payment);
-    if (id === undefined) return false;
+    if (id === undefined) return undefined;
     const payment = await payments.change(id, (snapshot) => changeOfFact(snapshot, fact, { source, at: clock.now() }));
     if (payment.state === 'needs_review') log.warn({ paymentId: id, reason: payment.reason }, 'a payment is in review');
-    return true;
+    return { paymentId: id };
   };
 
   /** A refund that was not made here: somebody made it at the provider's own page. */
   async function reportForeignRefund({ provider, fact, source }: Told & { readonly fact: RefundFact }) {
     const { chargeRef } = fact.refund;
     const id = chargeRef === undefined ? undefined : await payments.match(provider, { chargeRef });
-    if (id === undefined) return false;
+    if (id === undefined) return undefined;
     await payments.change(id, (snapshot) => changeOfReturn(snapshot, fact, source));
-    return true;
+    return { paymentId: id };
   }
 }
 

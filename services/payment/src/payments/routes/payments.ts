@@ -5,6 +5,7 @@ import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { paymentError, refusals } from '../../domain/errors.ts';
+import { line } from '../../schemas.ts';
 import type { Payment, PaymentStore } from '../domain/payments.ts';
 import { listPayments, PaymentsAnswer, PaymentsQuery } from '../listing.ts';
 import { type MakingDeps, makePayment } from '../making.ts';
@@ -23,9 +24,12 @@ const refusesPayments = refusals(
 
 const Resolution = Type.Object(
   {
-    outcome: Type.Enum(['paid', 'unpaid', 'refunded'], {
-      description: 'What a person found out: of money that was in doubt, whether it is there, or went back',
+    outcome: Type.Enum(['paid', 'unpaid', 'refunded', 'dismissed'], {
+      description:
+        'What a person found out: of money that was in doubt, whether it is there, or went back; ' +
+        'dismissed: it never was, and what is booked stays',
     }),
+    reason: Type.Optional(line(255, 'How the person knows; the history of the payment has it')),
   },
   strict,
 );
@@ -149,10 +153,10 @@ function decidingRoutes({ payments, idempotency, publicUrl }: PaymentRoutesDeps)
           operation: 'resolvePayment',
           effect: async () => {
             const { id } = await ownOf(request);
-            const { outcome } = request.body;
+            const { outcome, reason: note } = request.body;
             const actor = actorOf(request, ownerOf(request, 'payments'));
             const payment = await payments.change(id, ({ payment: { decision } }) =>
-              decision === outcome ? undefined : { event: `resolved_${outcome}`, source: 'caller', actor },
+              decision === outcome ? undefined : { event: `resolved_${outcome}`, source: 'caller', actor, note },
             );
             return { status: 200, body: paymentAnswer(publicUrl, payment) };
           },

@@ -1,5 +1,5 @@
 import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
-import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { createdQuery, listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
 import { answersOnce, found, IdParams, idOf, ownerOf, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
@@ -120,7 +120,7 @@ function readingRoutes({ payments, refunds }: RefundRoutesDeps): Routes {
         schema: {
           tags,
           summary: 'Refunds of all payments, newest first',
-          querystring: Type.Object({ ...listQuery, status: Type.Optional(RefundStatus) }, strict),
+          querystring: Type.Object({ ...listQuery, ...createdQuery, status: Type.Optional(RefundStatus) }, strict),
           response: { 200: Type.Object({ refunds: Type.Array(RefundAnswer), ...pageAnswer }) },
         },
       },

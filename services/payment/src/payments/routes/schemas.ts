@@ -1,10 +1,10 @@
 import { callerOf } from '@rollcall/platform/http/callers.ts';
-import { ONE_LINE, patternInWords } from '@rollcall/platform/http/patterns.ts';
+import { patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { Currency, Email, Id, LARGEST, line, nullable, Timestamp } from '../../schemas.ts';
+import { Currency, Email, Id, LARGEST, line, Metadata, nullable, Timestamp } from '../../schemas.ts';
 import type { Payment, PaymentHistoryEntry } from '../domain/payments.ts';
 import { paymentUrlOf } from '../domain/take.ts';
 
@@ -17,16 +17,6 @@ export const Provider = Type.Enum(['payfast', 'yoco', 'stripe', 'sandbox']);
 
 /** Of requests; in minor units. */
 export const Amount = Type.Integer({ minimum: 1, maximum: LARGEST, description: 'In minor units, such as cents' });
-
-const Metadata = Type.Record(
-  Type.String({ pattern: '^[A-Za-z0-9_.-]{1,40}$' }),
-  Type.String({ maxLength: 500, ...ONE_LINE }),
-  {
-    additionalProperties: false,
-    maxProperties: 20,
-    description: 'Kept, and given back as it came',
-  },
-);
 
 const WebUrl = Type.Refine(
   Type.String({
@@ -57,7 +47,7 @@ const paymentAnswerMembers = {
   status: PaymentStatus,
   reason: nullable(Type.String({ description: 'Why it failed, or is in review' })),
   provider: Provider,
-  customerEmail: Type.String(),
+  customerEmail: Type.String({ description: 'Empty where the customer was erased' }),
   itemName: Type.String(),
   paymentUrl: nullable(Type.String({ description: 'Where the payer goes; null: not yet, or no more' })),
   amountRefunded: Type.Integer(),
@@ -82,6 +72,7 @@ export const PaymentWithEvents = Type.Object({
       to: Type.String(),
       reason: nullable(Type.String()),
       actor: nullable(Type.String({ description: 'Who asked for it, where that is not whose payment it is' })),
+      note: nullable(Type.String({ description: 'In the words of who decided' })),
     }),
   ),
 });

@@ -11,9 +11,14 @@ interface MoneyRow {
 
 type KnownRow = MoneyRow &
   (
-    | { readonly kind: 'charge'; readonly fee: string | null; readonly is_booked: boolean }
-    | { readonly kind: 'return'; readonly is_booked: boolean }
-    | { readonly kind: 'dispute'; readonly state: KnownDispute['state'] }
+    | {
+        readonly kind: 'charge';
+        readonly fee: string | null;
+        readonly is_booked: boolean;
+        readonly is_dismissed: boolean;
+      }
+    | { readonly kind: 'return'; readonly is_booked: boolean; readonly is_dismissed: boolean }
+    | { readonly kind: 'dispute'; readonly state: KnownDispute['state']; readonly counted: string }
   );
 
 const LOCK = { name: 'lock payment', text: `SELECT ${PAYMENT_COLUMNS} FROM payments WHERE id = $1 FOR UPDATE` };
@@ -21,11 +26,12 @@ const LOCK = { name: 'lock payment', text: `SELECT ${PAYMENT_COLUMNS} FROM payme
 /** All that providers say of the money of a payment. */
 const MONEY = {
   name: 'money of payment',
-  text: `SELECT 'charge' AS kind, charge_ref AS ref, amount, currency, fee, is_booked, NULL AS state, created_at
+  text: `SELECT 'charge' AS kind, charge_ref AS ref, amount, currency, fee, is_booked, is_dismissed, NULL AS state,
+      NULL AS counted, created_at
     FROM charges WHERE payment_id = $1
-    UNION ALL SELECT 'return', refund_ref, amount, currency, NULL, is_booked, NULL, created_at
+    UNION ALL SELECT 'return', refund_ref, amount, currency, NULL, is_booked, is_dismissed, NULL, NULL, created_at
     FROM returns WHERE payment_id = $1
-    UNION ALL SELECT 'dispute', dispute_ref, amount, currency, NULL, NULL, state, created_at
+    UNION ALL SELECT 'dispute', dispute_ref, amount, currency, NULL, NULL, NULL, state, counted, created_at
     FROM disputes WHERE payment_id = $1
     ORDER BY created_at, ref`,
 };
@@ -46,11 +52,13 @@ function knownOf(rows: readonly KnownRow[]): Omit<Snapshot, 'payment'> {
   const disputes: KnownDispute[] = [];
   for (const row of rows) {
     const money = { amount: BigInt(row.amount), currency: row.currency };
-    if (row.kind === 'dispute') disputes.push({ disputeRef: row.ref, money, state: row.state });
-    else if (row.kind === 'return') returns.push({ refundRef: row.ref, money, isBooked: row.is_booked });
+    if (row.kind === 'dispute')
+      disputes.push({ disputeRef: row.ref, money, state: row.state, counted: BigInt(row.counted) });
+    else if (row.kind === 'return')
+      returns.push({ refundRef: row.ref, money, isBooked: row.is_booked, isDismissed: row.is_dismissed });
     else {
       const fee = row.fee === null ? undefined : BigInt(row.fee);
-      charges.push({ chargeRef: row.ref, money, fee, isBooked: row.is_booked });
+      charges.push({ chargeRef: row.ref, money, fee, isBooked: row.is_booked, isDismissed: row.is_dismissed });
     }
   }
   return { charges, returns, disputes };

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { joined } from '@rollcall/platform/postgres/joined.ts';
+import { inTransaction } from '@rollcall/platform/postgres/pool.ts';
 import type { Payment, PaymentTerms } from '../domain/payments.ts';
 import { pageTokenHash, sealedColumns } from './payment-rows.ts';
 import { eventStatement, type PaymentTableDeps } from './write-payment.ts';
@@ -49,8 +50,14 @@ export async function insertPayment(
     values: [],
   };
   const told = eventStatement(deps.recordEvents, payment, 'created');
-  const { rowCount } = await deps.pool().query(joined('new payment', [made, history, told], 'SELECT FROM payment'));
-  return rowCount === 1 ? payment : undefined;
+  const statement = joined('new payment', [made, history, told], 'SELECT FROM payment');
+  if (customerId === undefined) return (await deps.pool().query(statement)).rowCount === 1 ? payment : undefined;
+  return inTransaction(deps.pool(), async (client) => {
+    const { rowCount } = await client.query(statement);
+    if (rowCount !== 1) return undefined;
+    await deps.onMade(client, terms);
+    return payment;
+  });
 }
 
 function newPayment(terms: PaymentTerms, createdAt: Date, expiresAt: Date): Payment {

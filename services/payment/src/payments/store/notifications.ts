@@ -15,9 +15,18 @@ const KEEP = {
     VALUES ($1, $2, $3, $4, 'new', $5, now()) ON CONFLICT (provider, event_key) DO NOTHING`,
 };
 
-const END = {
+/** By the lock of the payment it is known whether its payer is erased, also by who does so just now. */
+const DONE = {
   name: 'end notification',
-  text: 'UPDATE notifications SET state = $2, remark = COALESCE($3, remark), due_at = NULL WHERE id = $1',
+  text: `WITH told AS (SELECT erased_at FROM payments WHERE id = $2 FOR KEY SHARE)
+    UPDATE notifications SET state = 'done', due_at = NULL, payment_id = $2,
+      sealed = CASE WHEN EXISTS (SELECT FROM told WHERE erased_at IS NULL) THEN sealed END
+    WHERE id = $1`,
+};
+
+const REVIEW = {
+  name: 'review notification',
+  text: `UPDATE notifications SET state = 'review', remark = $2, due_at = NULL WHERE id = $1`,
 };
 
 interface Row {
@@ -63,8 +72,9 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
         sealed === null ? [] : [{ id, provider, open: () => vault.open(sealed, notificationContext(id)), attempts }],
       );
     },
-    async end(id, state, remark) {
-      await pool().query({ ...END, values: [id, state, remark] });
+    async end(id, end) {
+      if (end.state === 'done') await pool().query({ ...DONE, values: [id, end.paymentId] });
+      else await pool().query({ ...REVIEW, values: [id, end.remark] });
     },
     async putOff(id, seconds) {
       await pool().query(

@@ -30,17 +30,16 @@ export interface PaymentRow {
   readonly expires_at: Date;
   readonly created_at: Date;
   readonly updated_at: Date;
+  readonly erased_at: Date | null;
 }
 
 export const PAYMENT_COLUMNS = `id, subject, provider, purpose, amount, currency, state, reason, captured, refunded,
   reserved, sealed, checkout_ref, charge_ref, customer_id, invoice_id, called_at, processing_at, decision,
-  look_ups, last_look_up_at, expires_at, created_at, updated_at`;
+  look_ups, last_look_up_at, expires_at, created_at, updated_at, erased_at`;
 
 /** What is sealed in a row. */
-type Personal = Pick<
-  Payment,
-  'customerEmail' | 'itemName' | 'metadata' | 'returnUrl' | 'method' | 'pageToken' | 'redirect'
->;
+type Personal = Pick<Payment, 'customerEmail' | 'itemName' | 'metadata' | 'pageToken'> &
+  Partial<Pick<Payment, 'returnUrl' | 'method' | 'redirect'>>;
 
 export interface PaymentSealing {
   readonly vault: Vault;
@@ -50,12 +49,17 @@ export interface PaymentSealing {
   readonly methods: BlindIndex;
 }
 
-/** What the columns for personal data get. */
-export function sealedColumns({ vault, emails, methods }: PaymentSealing, id: string, personal: Personal) {
+export function sealedPersonal(vault: Vault, id: string, personal: Personal): Buffer {
   const { customerEmail, itemName, metadata, returnUrl, method, pageToken, redirect } = personal;
   const kept: Personal = { customerEmail, itemName, metadata, returnUrl, method, pageToken, redirect };
+  return vault.seal(JSON.stringify(kept), paymentContext(id));
+}
+
+/** What the columns for personal data get. */
+export function sealedColumns({ vault, emails, methods }: PaymentSealing, id: string, personal: Personal) {
+  const { customerEmail, method } = personal;
   return {
-    sealed: vault.seal(JSON.stringify(kept), paymentContext(id)),
+    sealed: sealedPersonal(vault, id, personal),
     emailIndex: emails.of(foldedEmail(customerEmail)),
     methodIndex: method === undefined ? undefined : methods.of(method.token),
   };
@@ -86,6 +90,7 @@ export function paymentOf(vault: Vault, row: PaymentRow): Payment {
     expiresAt: row.expires_at,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    erasedAt: row.erased_at ?? undefined,
   };
 }
 
@@ -107,4 +112,9 @@ export function paymentContext(id: string): string {
 /** What the reason of a refund is sealed for. */
 export function refundContext(id: string): string {
   return `refund ${id}`;
+}
+
+/** What a person wrote of a decision is sealed for. */
+export function noteContext(id: string): string {
+  return `payment note ${id}`;
 }

@@ -7,8 +7,20 @@ import type { Payment, PaymentHistoryEntry, PaymentStore } from '../domain/payme
 import { lockPayment } from './locked-payment.ts';
 import { matchPayment } from './match.ts';
 import { insertPayment } from './new-payments.ts';
-import { foldedEmail, PAYMENT_COLUMNS, type PaymentRow, pageTokenHash, paymentOf } from './payment-rows.ts';
+import {
+  foldedEmail,
+  noteContext,
+  PAYMENT_COLUMNS,
+  type PaymentRow,
+  pageTokenHash,
+  paymentOf,
+} from './payment-rows.ts';
 import { type PaymentTableDeps, writeChange } from './write-payment.ts';
+
+type HistoryRow = Omit<PaymentHistoryEntry, 'note'> & {
+  readonly note_id: string | null;
+  readonly sealed: Buffer | null;
+};
 
 export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
   const { pool, vault, emails, clock } = deps;
@@ -44,12 +56,17 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
       return { rows: rows.map((row) => paymentOf(vault, row)), ...rest };
     },
     async history(id) {
-      const { rows } = await pool().query<PaymentHistoryEntry>(
-        `SELECT created_at AS at, event, source, from_state AS "from", to_state AS "to", reason, actor
-         FROM payment_events WHERE payment_id = $1 ORDER BY id`,
+      const { rows } = await pool().query<HistoryRow>(
+        `SELECT created_at AS at, event, source, from_state AS "from", to_state AS "to", reason, actor,
+           payment_notes.id AS note_id, sealed
+         FROM payment_events LEFT JOIN payment_notes ON event_id = payment_events.id
+         WHERE payment_events.payment_id = $1 ORDER BY payment_events.id`,
         [id],
       );
-      return rows;
+      return rows.map(({ note_id: noteId, sealed, ...entry }) => {
+        const note = noteId === null || sealed === null ? null : vault.open(sealed, noteContext(noteId)).toString();
+        return { ...entry, note };
+      });
     },
     ...callMarks(pool),
     change: (id, decide) =>

@@ -4,9 +4,18 @@ import type { Vault } from '@rollcall/platform/vault.ts';
 import { paymentError } from '../../domain/errors.ts';
 import { isRefundable, movePayment } from '../../domain/payment-states.ts';
 import type { ProviderName } from '../../domain/ports.ts';
-import { balanceAfter, isOpenRefund, type RefundState, refundTable, reserveRefund } from '../../domain/refunds.ts';
+import {
+  balanceAfter,
+  isOpenRefund,
+  type RefundState,
+  refundable,
+  refundTable,
+  reserveRefund,
+} from '../../domain/refunds.ts';
 import { move } from '../../domain/transitions.ts';
+import { planChange } from '../domain/changes.ts';
 import { entryOf } from '../domain/entries.ts';
+import { changeOfExcess } from '../domain/facts.ts';
 import type { Snapshot } from '../domain/payments.ts';
 import type { NewRefund, Refund, RefundChange, RefundFact, RefundStore } from '../domain/refunds.ts';
 import { lockPayment } from './locked-payment.ts';
@@ -169,6 +178,17 @@ async function changeRefund(deps: PaymentTableDeps, client: PoolClient, { id, de
   const transition = move(refundTable, refund.state, change.event);
   const to = transition.kind === 'moved' ? transition.to : refund.state;
   if (transition.kind === 'refused') throw paymentError('CONFLICT', { details: { status: refund.state } });
+  // What had failed holds nothing of the payment: so much may not be left.
+  if (
+    refund.state === 'failed' &&
+    to === 'needs_review' &&
+    refund.money.amount > refundable(snapshot.payment.balance)
+  ) {
+    const excess = changeOfExcess(snapshot, refund, change);
+    const planned = excess && planChange(snapshot, excess, deps.lateCapture);
+    if (excess !== undefined && planned !== undefined) await writeChange(deps, client, { told: excess, planned });
+    return refund;
+  }
   const { resolution } = change;
   const isDecided = change.event === 'resolved_succeeded' || change.event === 'resolved_failed';
   const { rows: updated } = await client.query<RefundRow>(
@@ -231,7 +251,7 @@ async function writeMove(deps: PaymentTableDeps, client: PoolClient, moved: Move
       replaced: undefined,
       returns: [],
       back: 0n,
-      dispute: undefined,
+      disputes: [],
       entries: kinds.map((kind) => entryOf(payment, kind, { cause, money })),
       method: undefined,
       refund: 0n,
@@ -271,7 +291,8 @@ async function matchRefund(
 /** What people wrote of it. */
 type RefundText = Partial<Pick<Refund, 'resolution'>> & Pick<Refund, 'reason'>;
 
-function sealedText(vault: Vault, id: string, text: RefundText): Buffer {
+/** What people wrote of a refund, sealed. */
+export function sealedText(vault: Vault, id: string, text: RefundText): Buffer {
   return vault.seal(JSON.stringify(text), refundContext(id));
 }
 

@@ -3,14 +3,16 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import { joined, type Statement } from '@rollcall/platform/postgres/joined.ts';
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { Vault } from '@rollcall/platform/vault.ts';
 import type { LateCapture } from '../../domain/payment-states.ts';
 import type { StoredMethod } from '../../domain/ports.ts';
+import type { QueueErrand } from '../../errands/queue.ts';
 import { entryStatements } from '../../ledger/store.ts';
-import type { ChangeSource, PlannedChange } from '../domain/changes.ts';
+import { type ChangeSource, leavesCheckoutOpen, type PlannedChange } from '../domain/changes.ts';
 import { dueAt } from '../domain/due.ts';
 import { paymentEventData } from '../domain/events.ts';
-import type { Payment } from '../domain/payments.ts';
-import { type PaymentSealing, refundContext, sealedColumns } from './payment-rows.ts';
+import type { KnownDispute, Payment, PaymentTerms } from '../domain/payments.ts';
+import { noteContext, type PaymentSealing, refundContext, sealedColumns } from './payment-rows.ts';
 
 /** A payment that has moved, or whose method the provider keeps now. */
 interface PaymentMove {
@@ -24,13 +26,18 @@ interface PaymentMove {
 /** Told in the transaction of the change: what it writes is kept with it, and what it throws undoes it. */
 export type OnPaymentMoved = (client: PoolClient, move: PaymentMove) => Promise<void>;
 
+/** Told in the transaction in which a payment of a customer is made: what it throws undoes that. */
+export type OnPaymentMade = (client: PoolClient, terms: PaymentTerms) => Promise<void>;
+
 export interface PaymentTableDeps extends PaymentSealing {
   /** Throws while the schema is not there yet. */
   readonly pool: () => Pool;
   readonly recordEvents: RecordEvents;
   readonly clock: Clock;
   readonly lateCapture: LateCapture;
+  readonly onMade: OnPaymentMade;
   readonly onMoved: OnPaymentMoved;
+  readonly queueErrand: QueueErrand;
 }
 
 interface Written {
@@ -39,6 +46,7 @@ interface Written {
     readonly source: ChangeSource;
     readonly reason?: string | undefined;
     readonly actor?: string | undefined;
+    readonly note?: string | undefined;
   };
   readonly planned: PlannedChange;
 }
@@ -57,9 +65,10 @@ export async function writeChange(
     {
       name: 'history',
       text: `INSERT INTO payment_events (payment_id, event, source, from_state, to_state, reason, actor)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+        VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
       values: [id, told.event, told.source, movedFrom ?? state, state, told.reason, told.actor],
     },
+    ...(told.note === undefined ? [] : [noteStatement(deps.vault, id, told.note)]),
     ...(charges.length === 0 ? [] : [chargesStatement(planned)]),
     ...entryStatements({ subject, paymentId: id }, entries),
     ...(movedFrom === undefined ? [] : [eventStatement(deps.recordEvents, planned.payment, state)]),
@@ -74,34 +83,46 @@ export async function writeChange(
   const payment = { ...planned.payment, updatedAt: row.updated_at };
   if (movedFrom !== undefined || method !== undefined)
     await deps.onMoved(client, { payment, method, isReturned: refund > 0n });
+  if (leavesCheckoutOpen(told, planned) && payment.checkoutRef !== undefined) {
+    const { provider, checkoutRef: reference } = payment;
+    await deps.queueErrand(client, { provider, kind: 'close_checkout', reference });
+  }
   if (refund > 0n) await insertLateRefund(deps, client, { payment, amount: refund });
   return payment;
 }
 
 /** What providers seldom say of money. @throws Error where another payment has it. */
 async function writeSeldomMoney(client: PoolClient, planned: PlannedChange): Promise<void> {
-  const { payment, replaced, returns, dispute } = planned;
+  const { payment, replaced, returns, disputes } = planned;
   const { id, provider } = payment;
   if (replaced !== undefined) {
     const where = 'provider = $1 AND charge_ref = $2 AND payment_id = $3';
     await client.query(`DELETE FROM charges WHERE ${where}`, [provider, replaced, id]);
   }
-  for (const { refundRef, money, isBooked } of returns) {
+  for (const { refundRef, money, isBooked, isDismissed } of returns) {
     const { rowCount } = await client.query(
-      `INSERT INTO returns (provider, refund_ref, payment_id, amount, currency, is_booked) VALUES ($1, $2, $3, $4, $5, $6)
-       ON CONFLICT (provider, refund_ref) DO UPDATE SET is_booked = excluded.is_booked
+      `INSERT INTO returns (provider, refund_ref, payment_id, amount, currency, is_booked, is_dismissed)
+       VALUES ($1, $2, $3, $4, $5, $6, $7)
+       ON CONFLICT (provider, refund_ref) DO UPDATE
+         SET is_booked = excluded.is_booked, is_dismissed = excluded.is_dismissed
        WHERE returns.payment_id = excluded.payment_id`,
-      [provider, refundRef, id, money.amount.toString(), money.currency, isBooked],
+      [provider, refundRef, id, money.amount.toString(), money.currency, isBooked, isDismissed],
     );
     if (rowCount !== 1) throw new Error('What went back is of another payment');
   }
-  if (dispute === undefined) return;
-  const { disputeRef, money, state } = dispute;
+  for (const dispute of disputes) await writeDispute(client, payment, dispute);
+}
+
+/** @throws Error where another payment has the dispute. */
+async function writeDispute(client: PoolClient, { id, provider }: Payment, dispute: KnownDispute): Promise<void> {
+  const { disputeRef, money, state, counted } = dispute;
   const { rowCount } = await client.query(
-    `INSERT INTO disputes (provider, dispute_ref, payment_id, amount, currency, state) VALUES ($1, $2, $3, $4, $5, $6)
-     ON CONFLICT (provider, dispute_ref) DO UPDATE SET state = excluded.state, updated_at = now()
+    `INSERT INTO disputes (provider, dispute_ref, payment_id, amount, currency, state, counted)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)
+     ON CONFLICT (provider, dispute_ref) DO UPDATE SET state = excluded.state, counted = excluded.counted,
+       updated_at = now()
      WHERE disputes.payment_id = excluded.payment_id`,
-    [provider, disputeRef, id, money.amount.toString(), money.currency, state],
+    [provider, disputeRef, id, money.amount.toString(), money.currency, state, counted.toString()],
   );
   if (rowCount !== 1) throw new Error('The dispute is of another payment');
 }
@@ -110,11 +131,12 @@ async function writeSeldomMoney(client: PoolClient, planned: PlannedChange): Pro
 function chargesStatement({ payment, charges }: PlannedChange): Statement {
   return {
     name: 'charge',
-    text: `INSERT INTO charges (provider, charge_ref, payment_id, amount, currency, fee, is_booked)
-      SELECT $1, charge_ref, $2, amount, currency, fee, is_booked
-      FROM unnest($3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::boolean[])
-        AS told (charge_ref, amount, currency, fee, is_booked)
-      ON CONFLICT (provider, charge_ref) DO UPDATE SET fee = excluded.fee, is_booked = excluded.is_booked
+    text: `INSERT INTO charges (provider, charge_ref, payment_id, amount, currency, fee, is_booked, is_dismissed)
+      SELECT $1, charge_ref, $2, amount, currency, fee, is_booked, is_dismissed
+      FROM unnest($3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::boolean[], $8::boolean[])
+        AS told (charge_ref, amount, currency, fee, is_booked, is_dismissed)
+      ON CONFLICT (provider, charge_ref) DO UPDATE
+        SET fee = excluded.fee, is_booked = excluded.is_booked, is_dismissed = excluded.is_dismissed
       WHERE charges.payment_id = excluded.payment_id RETURNING charge_ref`,
     values: [
       payment.provider,
@@ -124,6 +146,7 @@ function chargesStatement({ payment, charges }: PlannedChange): Statement {
       charges.map(({ money }) => money.currency),
       charges.map(({ fee }) => fee?.toString()),
       charges.map(({ isBooked }) => isBooked),
+      charges.map(({ isDismissed }) => isDismissed),
     ],
   };
 }
@@ -171,6 +194,17 @@ export function eventStatement(
       resourceId: id,
       data: paymentEventData(payment),
     }),
+  };
+}
+
+/** Where the statement named `history` RETURNs its row. */
+function noteStatement(vault: Vault, paymentId: string, note: string): Statement {
+  const id = randomUUID();
+  return {
+    name: 'note',
+    text: `INSERT INTO payment_notes (id, payment_id, event_id, sealed)
+      SELECT $1::uuid, $2::uuid, id, $3::bytea FROM history`,
+    values: [id, paymentId, vault.seal(note, noteContext(id))],
   };
 }
 

@@ -10,7 +10,7 @@ const OFFSET_MS = 2 * 60 * 60 * 1000;
 const LIMIT_BYTES = 4 * 1024 * 1024;
 
 interface PayFastCall {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT';
   /** Below the base; its variable parts are encoded. */
   readonly path: string;
   readonly query?: readonly Field[];

@@ -26,6 +26,15 @@ export function createPayFastCharges(api: PayFastApi): StoredMethods {
       const { answer } = asked;
       return outcomeOfCharge(answer.status, readJson(Envelope, answer.body));
     },
+    async forget({ token }) {
+      const asked = await api({ method: 'PUT', path: `/subscriptions/${encodeURIComponent(token)}/cancel` });
+      if (!asked.isAnswered) return asked.result;
+      const { status, body } = asked.answer;
+      // There is none, or it is not in a state to be cancelled.
+      if (status === 400 || status === 404) return { outcome: 'refused', reason: 'method_unusable' };
+      const envelope = readJson(Envelope, body);
+      return envelope !== undefined && isDone(envelope) ? { outcome: 'accepted', value: envelope } : UNREADABLE;
+    },
   };
 }
 

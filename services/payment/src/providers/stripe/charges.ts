@@ -5,6 +5,7 @@ import {
   idempotencyKeyOf,
   type Outcome,
   type StoredCharge,
+  type StoredMethod,
   type StoredMethods,
 } from '../../domain/ports.ts';
 import { UNREADABLE } from '../call.ts';
@@ -16,7 +17,15 @@ import { attempt, outcomeOf } from './outcomes.ts';
 export function createStripeCharges(stripe: Stripe, clock: Clock): StoredMethods {
   return {
     charge: (charge) => chargeMethod(stripe, charge, clock.now()),
+    forget: (method) => detachMethod(stripe, method, clock.now()),
   };
+}
+
+/** One that was detached cannot be attached again, nor charged (docs.stripe.com/api/payment_methods/detach). */
+async function detachMethod(stripe: Stripe, method: StoredMethod, now: Date): Promise<Outcome<unknown>> {
+  const { method: id } = partsOf(method);
+  const tried = await attempt(() => stripe.paymentMethods.detach(id), 'not_accepted', now);
+  return tried.kind === 'object' ? { outcome: 'accepted', value: tried.object } : outcomeOf(tried);
 }
 
 async function chargeMethod(stripe: Stripe, charge: StoredCharge, now: Date): Promise<Outcome<Charge>> {

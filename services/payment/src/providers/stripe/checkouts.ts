@@ -25,6 +25,12 @@ export async function createCheckout(stripe: Stripe, request: CheckoutRequest, n
   return { outcome: 'accepted', value: { checkoutRef: session.id, redirect: { kind: 'url', url: session.url } } };
 }
 
+/** Expires a session that is open (docs.stripe.com/api/checkout/sessions/expire). */
+export async function closeCheckout(stripe: Stripe, checkoutRef: string, now: Date): Promise<Outcome<unknown>> {
+  const tried = await attempt(() => stripe.checkout.sessions.expire(checkoutRef), 'not_accepted', now);
+  return tried.kind === 'object' ? { outcome: 'accepted', value: tried.object } : outcomeOf(tried);
+}
+
 function commonParams({ paymentId, customerEmail, returnUrl, cancelUrl }: CheckoutRequest): Params {
   return {
     success_url: returnUrl,

@@ -5,7 +5,7 @@ import type { PaymentProvider, RawNotification, VerifiedNotification } from '../
 import type { Calls } from '../call.ts';
 import { rejectionOf } from './amounts.ts';
 import { createStripeCharges } from './charges.ts';
-import { createCheckout } from './checkouts.ts';
+import { closeCheckout, createCheckout } from './checkouts.ts';
 import { factsOfEvent, parseEvent } from './events.ts';
 import { createStripeHttpClient } from './http-client.ts';
 import { lookUpPayment } from './lookups.ts';
@@ -35,6 +35,7 @@ export function createStripe(deps: StripeDeps): PaymentProvider {
     repeatable: new Set(['checkout', 'charge', 'refund']),
     rejectionOf,
     createCheckout: (request) => createCheckout(stripe, request, now()),
+    closeCheckout: (checkoutRef) => closeCheckout(stripe, checkoutRef, now()),
     lookUp: (question) => lookUpPayment(stripe, question, now()),
     refund: (request) => refundPayment(stripe, request, now()),
     lookUpRefund: (request) => lookUpRefund(stripe, request, now()),

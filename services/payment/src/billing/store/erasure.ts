@@ -1,0 +1,69 @@
+import { forgetOutcomes } from '@rollcall/platform/postgres/idempotency.ts';
+import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { Vault } from '@rollcall/platform/vault.ts';
+import { erasePayers, lockPaymentsOf } from '../../payments/store/erasure.ts';
+import { blankCustomer, type Customer, type OpenThings, refuseWhileOpen } from '../domain/customers.ts';
+import { findCustomer, sealedCustomer } from './customer-rows.ts';
+import type { MethodRows } from './methods.ts';
+
+export interface ErasureDeps {
+  readonly vault: Vault;
+  readonly methods: MethodRows;
+}
+
+/** So many of a kind are named. */
+const NAMED = 10;
+
+/**
+ * Erases a customer whom nothing binds any more. Payments are locked first, the customer last: who makes
+ * something for the customer holds that row meanwhile.
+ *
+ * @returns undefined where there is none. One that is erased stays so.
+ * @throws ServiceError CUSTOMER_IN_USE.
+ */
+export async function eraseCustomer(
+  client: PoolClient,
+  { vault, methods }: ErasureDeps,
+  id: string,
+): Promise<Customer | undefined> {
+  await lockPaymentsOf(client, id);
+  await client.query('SELECT FROM customers WHERE id = $1 FOR UPDATE', [id]);
+  const customer = await findCustomer(client, vault, { id, owner: undefined });
+  if (customer === undefined || customer.erasedAt !== undefined) return customer;
+  // Those that were made since the first look are open.
+  const payments = await lockPaymentsOf(client, id);
+  refuseWhileOpen({
+    ...(await openOf(client, id)),
+    payments: payments.flatMap(({ id: paymentId, isOpen }) => (isOpen ? [paymentId] : [])).slice(0, NAMED),
+  });
+  for (const { id: methodId } of await methods.listOf(client, [id])) {
+    await methods.remove(client, { customerId: id, methodId });
+  }
+  await client.query(
+    `DELETE FROM billing_mails WHERE due_at IS NOT NULL
+       AND invoice_id IN (SELECT id FROM invoices WHERE customer_id = $1)`,
+    [id],
+  );
+  const ids = payments.map((payment) => payment.id);
+  await erasePayers(client, vault, ids);
+  await forgetOutcomes(client, [id]);
+  await client.query(
+    `UPDATE customers SET sealed = $2, email_index = NULL, erased_at = now(), updated_at = now() WHERE id = $1`,
+    [id, sealedCustomer(vault, id, blankCustomer)],
+  );
+  return findCustomer(client, vault, { id, owner: undefined });
+}
+
+async function openOf(client: PoolClient, customerId: string): Promise<Omit<OpenThings, 'payments'>> {
+  const idsOf = async (table: 'subscriptions' | 'invoices', isOpen: string): Promise<readonly string[]> => {
+    const { rows } = await client.query<{ id: string }>(
+      `SELECT id FROM ${table} WHERE customer_id = $1 AND ${isOpen} ORDER BY created_at, id LIMIT ${NAMED}`,
+      [customerId],
+    );
+    return rows.map(({ id }) => id);
+  };
+  return {
+    subscriptions: await idsOf('subscriptions', "state <> 'cancelled'"),
+    invoices: await idsOf('invoices', "state IN ('draft', 'open')"),
+  };
+}

@@ -1,0 +1,75 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { createDueWork, type DueWork, takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
+import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import { backoffMs } from '@rollcall/platform/retry.ts';
+import type { Vault } from '@rollcall/platform/vault.ts';
+import type { Outcome, PaymentProvider, ProviderName } from '../domain/ports.ts';
+import { type Errand, errandContext } from './queue.ts';
+
+const AT_ONCE = 3;
+/** Longer than a call takes. */
+const LEASE_SECONDS = 60;
+const BACKOFF = { baseMs: 10_000, maxMs: 6 * 3_600_000 };
+/** Then somebody has to do it at the provider's own page. */
+const GIVE_UP_AFTER_MS = 14 * 86_400_000;
+
+interface ErrandRow {
+  readonly id: string;
+  readonly provider: ProviderName;
+  readonly kind: Errand['kind'];
+  readonly sealed: Buffer;
+  readonly attempts: number;
+  readonly created_at: Date;
+}
+
+export interface ErrandWorkDeps {
+  readonly pool: () => Pool;
+  readonly vault: Vault;
+  readonly providers: { find(name: ProviderName): PaymentProvider | undefined };
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Runs errands until their provider has done or refused them. Each may be run twice: it is then done already. */
+export function createErrandWork(deps: ErrandWorkDeps): DueWork {
+  const { pool, log } = deps;
+  const columns = 'id, provider, kind, sealed, attempts, created_at';
+  const due = { table: 'errands', columns, leaseSeconds: LEASE_SECONDS };
+  return createDueWork<ErrandRow>({
+    name: 'errands',
+    take: (limit) => takeDueRows<ErrandRow>({ ...due, pool: pool(), limit }),
+    work: async (row) => end(deps, row, await run(deps, row)),
+    concurrency: AT_ONCE,
+    log,
+  });
+}
+
+/** @returns undefined where the provider knows no such thing. */
+async function run({ vault, providers }: ErrandWorkDeps, row: ErrandRow): Promise<Outcome<unknown> | undefined> {
+  const { id, kind, sealed, provider: name } = row;
+  const provider = providers.find(name);
+  // Its settings may come back.
+  if (provider === undefined) return { outcome: 'failed', reason: 'unreachable' };
+  const reference = vault.open(sealed, errandContext(id)).toString();
+  return kind === 'close_checkout'
+    ? provider.closeCheckout?.(reference)
+    : provider.stored?.forget({ token: reference });
+}
+
+async function end({ pool, clock, log }: ErrandWorkDeps, row: ErrandRow, result: Outcome<unknown> | undefined) {
+  const { id, provider, kind, attempts, created_at: createdAt } = row;
+  const isOpen = result?.outcome === 'failed' || result?.outcome === 'unknown';
+  const isLate = clock.now().getTime() - createdAt.getTime() > GIVE_UP_AFTER_MS;
+  if (isOpen && !isLate) {
+    const delayMs = Math.max(backoffMs(attempts, BACKOFF), result.retryAfterMs ?? 0);
+    log.warn({ errandId: id, provider, kind, attempts, reason: result.reason }, 'a provider has not run an errand');
+    await pool().query(
+      'UPDATE errands SET attempts = attempts + 1, due_at = now() + make_interval(secs => $2) WHERE id = $1',
+      [id, delayMs / 1000],
+    );
+    return;
+  }
+  if (isOpen) log.error({ errandId: id, provider, kind }, 'an errand is given up: see to it at the provider');
+  await pool().query('DELETE FROM errands WHERE id = $1', [id]);
+}

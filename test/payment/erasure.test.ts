@@ -1,0 +1,257 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sealedTables } from '@rollcall/payment/sealed-tables.ts';
+import { createBlindIndex, createVault } from '@rollcall/platform/vault.ts';
+import type { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Answer } from '../support/replica.ts';
+import { type Caller, codeOf, connectTo, idOf } from './billing-service.ts';
+import { choose, type PaymentService, startPayment, untilPayment } from './payment-service.ts';
+
+const KEY = Buffer.alloc(32, 7);
+const keys = [{ id: 'one', key: KEY }];
+const vault = createVault(keys);
+const stack = new AsyncDisposableStack();
+let payment: PaymentService;
+let shop: Caller;
+let payments: Caller;
+let database: Client;
+let planId: string;
+
+beforeAll(async () => {
+  const file = { keys: [{ id: 'one', key: KEY.toString('base64') }] };
+  payment = stack.use(await startPayment({}, { ROLLCALL_VAULT_KEYS_FILE: file }));
+  database = stack.use(await connectTo(payment.databaseUrl));
+  shop = await payment.billing.callerOf('shop');
+  payments = await payment.callerOf('shop');
+  planId = idOf(await shop.post('/plans', { name: 'Tea', amount: 10_000, currency: 'ZAR', interval: 'month' }));
+});
+
+afterAll(() => stack.disposeAsync());
+
+const PERSON = {
+  email: 'erna@example.com',
+  name: 'Erna Sable',
+  address: ['9 Hidden Lane'],
+  taxId: '4987654321',
+  metadata: { crm: 'sable-7' },
+};
+/** What tells of the person, or lets their card be charged. */
+const TRACE = /erna|sable|hidden lane|4987654321|"token":"cus_|^cus_/i;
+
+interface Sealed {
+  readonly table: string;
+  readonly id: string;
+  readonly bytes: string;
+  readonly text: string;
+}
+
+/** All that is sealed but what was issued, opened. */
+async function opened(): Promise<readonly Sealed[]> {
+  const all: Sealed[] = [];
+  const read = async (table: string, query: string, contextOf: (id: string) => string) => {
+    const { rows } = await database.query<{ id: string; bytes: Buffer }>(query);
+    for (const { id, bytes } of rows)
+      all.push({ table, id, bytes: bytes.toString('hex'), text: vault.open(bytes, contextOf(id)).toString() });
+  };
+  for (const { table, sealed } of sealedTables((purpose) => createBlindIndex(keys, purpose))) {
+    if (table === 'invoices' || table === 'credit_notes') continue;
+    for (const [column, contextOf] of Object.entries(sealed))
+      await read(table, `SELECT id, ${column} AS bytes FROM ${table} WHERE ${column} IS NOT NULL`, contextOf);
+  }
+  const outcomes = 'SELECT resource_id AS id, outcome AS bytes FROM idempotency_keys WHERE outcome IS NOT NULL';
+  await read('idempotency_keys', outcomes, (id) => `idempotency ${id}`);
+  return all;
+}
+
+async function traces(): Promise<readonly Sealed[]> {
+  return (await opened()).filter(({ text }) => TRACE.test(text));
+}
+
+const newCustomer = async () => idOf(await shop.post('/customers', PERSON, randomUUID()));
+
+interface Subscribed {
+  readonly id: string;
+  readonly paymentId: string;
+  readonly url: string;
+}
+
+async function subscribe(customerId: string, more: Record<string, unknown> = {}): Promise<Subscribed> {
+  const made = await shop.post('/subscriptions', { planId, customerId, provider: 'stripe', ...more });
+  const url = String(made.body?.['paymentUrl']);
+  const { rows } = await database.query<{ id: string }>('SELECT id FROM payments WHERE customer_id = $1', [customerId]);
+  return { id: idOf(made), paymentId: rows[0]?.id ?? '', url };
+}
+
+async function untilSubscription(id: string, status: string): Promise<void> {
+  await vi.waitFor(async () => expect((await shop.get(`/subscriptions/${id}`)).body).toMatchObject({ status }), 20_000);
+}
+
+async function untilNoErrands(): Promise<void> {
+  await vi.waitFor(async () => {
+    await database.query('UPDATE errands SET due_at = now()');
+    expect((await database.query('SELECT FROM errands')).rowCount).toBe(0);
+  }, 20_000);
+}
+
+/** Cards that Stripe keeps for somebody. */
+async function cardsAtStripe(): Promise<number> {
+  const all = (await (await fetch(`${payment.stripe.url}/_control/state`)).json()) as readonly {
+    readonly object: string;
+    readonly customer?: string | null;
+  }[];
+  return all.filter(({ object, customer }) => object === 'payment_method' && customer !== null).length;
+}
+
+test('nothing of a person who was erased opens any more, but for what was issued', { timeout: 90_000 }, async () => {
+  const customerId = await newCustomer();
+  const path = `/customers/${customerId}`;
+  const made = await subscribe(customerId);
+  await choose(made, 'pay');
+  await untilSubscription(made.id, 'active');
+  await payments.post(`/payments/${made.paymentId}/refunds`, { amount: 100, reason: 'Erna asked' }, randomUUID());
+  const draft = idOf(
+    await shop.post('/invoices', { customerId, items: [{ description: 'Tea', amount: 1, quantity: 1 }] }),
+  );
+  expect(await shop.delete(path)).toMatchObject({
+    status: 409,
+    body: {
+      error: {
+        code: 'CUSTOMER_IN_USE',
+        details: { open: { subscriptions: [made.id], invoices: [draft], payments: [] } },
+      },
+    },
+  });
+  await shop.delete(`/subscriptions/${made.id}`);
+  await shop.post(`/invoices/${draft}/void`);
+  await payment.stripe.idle();
+  await vi.waitFor(
+    async () => expect((await database.query(`SELECT FROM notifications WHERE state = 'new'`)).rowCount).toBe(0),
+    20_000,
+  );
+  const before = await traces();
+  expect(new Set(before.map(({ table }) => table))).toEqual(
+    new Set(['customers', 'payments', 'payment_methods', 'refunds', 'notifications', 'idempotency_keys']),
+  );
+  await database.query(
+    `INSERT INTO billing_mails (id, kind, invoice_id, occasion)
+     SELECT gen_random_uuid(), 'receipt', id, 0 FROM invoices WHERE customer_id = $1`,
+    [customerId],
+  );
+  expect(await (await payment.billing.callerOf('other')).delete(path)).toMatchObject({ status: 404 });
+
+  const erased = await shop.delete(path);
+  expect(erased).toMatchObject({
+    status: 200,
+    body: { id: customerId, email: '', name: null, address: [], taxId: null, metadata: {}, paymentMethods: [] },
+  });
+  await untilNoErrands();
+  expect(await traces()).toEqual([]);
+  const kept = new Set((await opened()).map(({ bytes }) => bytes));
+  for (const { bytes } of before) expect(kept.has(bytes)).toBe(false);
+  const { rows } = await database.query<{ found: number }>(
+    `SELECT (SELECT count(email_index) FROM customers WHERE id = $1)::int
+       + (SELECT count(email_index) + count(method_index) FROM payments WHERE customer_id = $1)::int AS found`,
+    [customerId],
+  );
+  expect(rows).toEqual([{ found: 0 }]);
+  expect((await database.query('SELECT FROM billing_mails')).rowCount).toBe(0);
+  expect(await cardsAtStripe()).toBe(0);
+  expect((await fetch(made.url)).status).not.toBe(500);
+});
+
+test('who was erased reads so, is in no list, and gets nothing new; what was issued stays', {
+  timeout: 60_000,
+}, async () => {
+  const customerId = await newCustomer();
+  const path = `/customers/${customerId}`;
+  const items = [{ description: 'Tea', amount: 10_000, quantity: 1, taxRate: 15 }];
+  const issued = `/invoices/${idOf(await shop.post('/invoices', { customerId, items, finalize: true }))}`;
+  const { paymentUrl } = (await shop.post(`${issued}/pay`, { provider: 'sandbox' })).body ?? {};
+  expect(codeOf(await shop.delete(path))).toBe('CUSTOMER_IN_USE');
+  await choose({ id: '', url: String(paymentUrl) }, 'pay');
+  await vi.waitFor(async () => expect((await shop.get(issued)).body).toMatchObject({ status: 'paid' }), 20_000);
+  const before = (await shop.get(issued)).body;
+  const pdf = Buffer.from(await (await shop.bytes(`${issued}/pdf`)).arrayBuffer());
+  const erased = await shop.delete(path);
+  expect(erased.body).toMatchObject({ erasedAt: expect.any(String) });
+
+  expect((await shop.delete(path)).body).toEqual(erased.body);
+  expect((await shop.get(path)).body).toEqual(erased.body);
+  expect((await shop.get(`/customers?email=${PERSON.email}`)).body).toMatchObject({ total: 0 });
+  for (const answer of [
+    await shop.patch(path, { email: 'again@example.com' }),
+    await shop.post('/subscriptions', { planId, customerId, provider: 'sandbox' }),
+    await shop.post('/invoices', { customerId, items }),
+  ])
+    expect([answer.status, codeOf(answer)]).toEqual([422, 'CUSTOMER_ERASED']);
+  expect((await shop.get(issued)).body).toEqual(before);
+  expect(Buffer.from(await (await shop.bytes(`${issued}/pdf`)).arrayBuffer()).equals(pdf)).toBe(true);
+  expect((await shop.post(`${issued}/credit-notes`, {})).status).toBe(201);
+  const { rows } = await database.query<{ id: string }>('SELECT id FROM payments WHERE customer_id = $1', [customerId]);
+  const refund = await payments.post(`/payments/${rows[0]?.id}/refunds`, {});
+  expect(refund.body).toMatchObject({ status: 'succeeded', amount: 11_500 });
+  expect((await payments.get(`/payments/${rows[0]?.id}`)).body).toMatchObject({
+    customerEmail: '',
+    status: 'refunded',
+  });
+});
+
+test('who pays late after being erased leaves no card, and no notification', { timeout: 60_000 }, async () => {
+  const customerId = await newCustomer();
+  const { id, paymentId, url } = await subscribe(customerId);
+  payment.stripe.addFaults({ kind: 'status', status: 500, match: 'expire', times: 1 });
+  await shop.delete(`/subscriptions/${id}`);
+  expect((await shop.delete(`/customers/${customerId}`)).status).toBe(200);
+  await choose({ id: paymentId, url }, 'pay');
+  await untilPayment(payments, paymentId, 'needs_review');
+  await payment.stripe.idle();
+  await untilNoErrands();
+  await vi.waitFor(async () => expect(await traces()).toEqual([]), 20_000);
+  expect(await cardsAtStripe()).toBe(0);
+});
+
+/** Runs one after the other on a row that another transaction has, so that both wait for it. */
+async function queued(customerId: string, ...calls: readonly (() => Promise<Answer>)[]): Promise<readonly unknown[]> {
+  await using client = await connectTo(payment.databaseUrl);
+  await client.query('BEGIN');
+  await client.query('SELECT FROM customers WHERE id = $1 FOR UPDATE', [customerId]);
+  const answers: Promise<Answer>[] = [];
+  for (const call of calls) {
+    answers.push(call());
+    await vi.waitFor(async () => {
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      expect((await database.query(waiting)).rowCount).toBe(answers.length);
+    }, 10_000);
+  }
+  await client.query('COMMIT');
+  return (await Promise.all(answers)).map(({ status }) => status);
+}
+
+describe('a customer', () => {
+  const item = { description: 'Tea', amount: 1, quantity: 1 };
+
+  test.each(['subscriptions', 'invoices'])('is erased before or after %s are made for it', async (what) => {
+    for (const isErasedFirst of [true, false]) {
+      const customerId = await newCustomer();
+      const body = what === 'invoices' ? { items: [item] } : { planId, collection: 'send_invoice' };
+      const make = () => shop.post(`/${what}`, { ...body, customerId });
+      const erase = () => shop.delete(`/customers/${customerId}`);
+      const calls = isErasedFirst ? [erase, make] : [make, erase];
+      expect(await queued(customerId, ...calls)).toEqual(isErasedFirst ? [200, 422] : [201, 409]);
+    }
+  });
+
+  test('is erased, or has what is made at the same time', async () => {
+    const ends: string[] = [];
+    for (let round = 0; round < 20; round += 1) {
+      const customerId = await newCustomer();
+      const [made, erased] = await Promise.all([
+        shop.post('/invoices', { customerId, items: [item] }),
+        sleep(round % 5).then(() => shop.delete(`/customers/${customerId}`)),
+      ]);
+      ends.push(`${made.status} ${erased.status}`);
+    }
+    expect(new Set([...ends, '201 409', '422 200'])).toEqual(new Set(['201 409', '422 200']));
+  });
+});

@@ -1,0 +1,115 @@
+import type { Client } from 'pg';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type Caller, connectTo, idOf } from './billing-service.ts';
+import { choose, madePayment, type PaymentService, startPayment, untilPayment } from './payment-service.ts';
+
+const stack = new AsyncDisposableStack();
+let payment: PaymentService;
+let shop: Caller;
+let billing: Caller;
+let database: Client;
+
+beforeAll(async () => {
+  payment = stack.use(await startPayment());
+  database = stack.use(await connectTo(payment.databaseUrl));
+  shop = await payment.callerOf('shop');
+  billing = await payment.billing.callerOf('shop');
+});
+
+afterAll(() => stack.disposeAsync());
+
+interface StripeObject {
+  readonly object: string;
+  readonly status?: string;
+  readonly customer?: string | null;
+  readonly metadata?: { readonly paymentId?: string };
+}
+
+/** What the simulator of Stripe has of a kind. */
+async function atStripe(object: string): Promise<readonly StripeObject[]> {
+  const all = (await (await fetch(`${payment.stripe.url}/_control/state`)).json()) as readonly StripeObject[];
+  return all.filter((each) => each.object === object);
+}
+
+/** Cards that Stripe keeps for somebody. */
+async function attached(): Promise<number> {
+  return (await atStripe('payment_method')).filter(({ customer }) => customer !== null).length;
+}
+
+/** Tokens that were cancelled at PayFast. */
+function cancelled(): number {
+  return payment.payfast.requests().filter(({ target, isAccepted }) => isAccepted && /\/cancel\b/.test(target)).length;
+}
+
+async function sessionOf(paymentId: string): Promise<StripeObject | undefined> {
+  return (await atStripe('checkout.session')).find(({ metadata }) => metadata?.paymentId === paymentId);
+}
+
+async function errands(): Promise<number> {
+  const { rows } = await database.query<{ count: number }>('SELECT count(*)::int FROM errands');
+  return rows[0]?.count ?? -1;
+}
+
+/** Errands that wait for another try are due now. */
+const hurry = () => database.query('UPDATE errands SET due_at = now()');
+
+test('a payment that is cancelled cannot be paid at Stripe any more, though Stripe fails at first', async () => {
+  const made = await madePayment(shop, { provider: 'stripe' });
+  payment.stripe.addFaults({ kind: 'status', status: 500, match: 'expire', times: 1 });
+  expect((await shop.post(`/payments/${made.id}/cancel`)).body).toMatchObject({ status: 'cancelled' });
+  await vi.waitFor(async () => {
+    const { rows } = await database.query<{ attempts: number }>('SELECT attempts FROM errands');
+    expect(rows).toEqual([{ attempts: 1 }]);
+  }, 10_000);
+  expect(await sessionOf(made.id)).toMatchObject({ status: 'open' });
+  await hurry();
+  await vi.waitFor(async () => expect(await errands()).toBe(0), 10_000);
+  expect(await sessionOf(made.id)).toMatchObject({ status: 'expired' });
+  expect((await choose(made, 'pay')).status).toBe(409);
+  await payment.stripe.idle();
+  expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'cancelled' });
+});
+
+test('what the payer pays before it is closed is late money, as ever', async () => {
+  const made = await madePayment(shop, { provider: 'stripe' });
+  payment.stripe.addFaults({ kind: 'status', status: 500, match: 'expire', times: 1 });
+  await shop.post(`/payments/${made.id}/cancel`);
+  await vi.waitFor(async () => {
+    const { rows } = await database.query<{ attempts: number }>('SELECT attempts FROM errands');
+    expect(rows).toEqual([{ attempts: 1 }]);
+  }, 10_000);
+  expect((await choose(made, 'pay')).status).toBe(303);
+  await untilPayment(shop, made.id, 'needs_review');
+  await hurry();
+  await vi.waitFor(async () => expect(await errands()).toBe(0), 10_000);
+  expect(await sessionOf(made.id)).toMatchObject({ status: 'complete' });
+});
+
+test('a checkout at our own pages, and at Yoco, leaves nothing to do', async () => {
+  for (const provider of ['sandbox', 'payfast', 'yoco']) {
+    const made = await madePayment(shop, { provider });
+    await shop.post(`/payments/${made.id}/cancel`);
+  }
+  await vi.waitFor(async () => expect(await errands()).toBe(0), 10_000);
+});
+
+test.each(['stripe', 'payfast'])('a card that is deleted is gone at %s as well', async (provider) => {
+  const plan = { name: 'Tea', amount: 10_000, currency: 'ZAR', interval: 'month' };
+  const planId = idOf(await billing.post('/plans', plan));
+  const customerId = idOf(await billing.post('/customers', { email: 'ann@example.com', name: 'Ann' }));
+  const made = await billing.post('/subscriptions', { planId, customerId, provider });
+  await choose({ id: idOf(made), url: String(made.body?.['paymentUrl']) }, 'pay');
+  const methodId = await vi.waitFor(async () => {
+    const { body } = await billing.get(`/subscriptions/${idOf(made)}`);
+    expect(body).toMatchObject({ status: 'active', methodId: expect.any(String) });
+    return String(body?.['methodId']);
+  }, 20_000);
+  const before = [await attached(), cancelled()];
+  expect((await billing.delete(`/customers/${customerId}/payment-methods/${methodId}`)).status).toBe(200);
+  const { rows } = await database.query<{ sealed: Buffer }>('SELECT sealed FROM errands');
+  for (const { sealed } of rows) expect(sealed.toString('latin1')).not.toMatch(/pm_|cus_/);
+  await vi.waitFor(async () => expect(await errands()).toBe(0), 10_000);
+  expect([await attached(), cancelled()]).toEqual(
+    provider === 'stripe' ? [Number(before[0]) - 1, before[1]] : [before[0], Number(before[1]) + 1],
+  );
+});

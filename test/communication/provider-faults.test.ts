@@ -108,9 +108,10 @@ describe('a retry', () => {
 
 test('a message that has tried each provider that is left is tried again, and waits for no other', async () => {
   const sent = await fixture.send('twilio', { sendAt: new Date(Date.now() + 3_600_000).toISOString() });
-  await fixture.pool.query("UPDATE messages SET tried = '{gone,twilio}', due_at = now() WHERE id = $1", [
-    sent.body?.['id'],
-  ]);
+  await fixture.pool.query(
+    "UPDATE messages SET tried = '{gone,twilio}', send_at = now(), due_at = now() WHERE id = $1",
+    [sent.body?.['id']],
+  );
   await expect.poll(statusOf(sent), { timeout: 10_000 }).toBe('delivered');
 });
 

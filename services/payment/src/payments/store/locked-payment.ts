@@ -27,7 +27,7 @@ const LOCK = { name: 'lock payment', text: `SELECT ${PAYMENT_COLUMNS} FROM payme
 const MONEY = {
   name: 'money of payment',
   text: `SELECT 'charge' AS kind, charge_ref AS ref, amount, currency, fee, is_booked, is_dismissed, NULL AS state,
-      NULL AS counted, created_at
+      NULL::bigint AS counted, created_at
     FROM charges WHERE payment_id = $1
     UNION ALL SELECT 'return', refund_ref, amount, currency, NULL, is_booked, is_dismissed, NULL, NULL, created_at
     FROM returns WHERE payment_id = $1

@@ -181,6 +181,24 @@ describe.each(only('payfast', 'stripe'))('%s, which stores cards elsewhere', (_n
     expect(await storedOf(use.provider).forget(method)).toMatchObject({ outcome: 'refused' });
   });
 
+  // A customer with many subscriptions; a lookup that reads one page never ends for what was not made.
+  test('a charge is found behind a hundred later ones, and one that was not made is not', async () => {
+    const method = await use.keepCard();
+    const charge = someCharge({ paymentId: randomUUID(), method });
+    const { chargeRef } = accepted(await storedOf(use.provider).charge(charge));
+    for (let later = 0; later < 110; later += 1) {
+      await storedOf(use.provider).charge(someCharge({ paymentId: randomUUID(), method }));
+    }
+    const question = { ...charge, createdAt: new Date() };
+    expect(await use.provider.lookUp(question)).toMatchObject({
+      found: 'facts',
+      facts: [{ kind: 'payment.succeeded', payment: { chargeRef } }],
+    });
+    const never = await use.provider.lookUp({ ...question, paymentId: randomUUID() });
+    // PayFast lists what it has done a day later.
+    expect(never.found).toBe(use.provider.name === 'payfast' ? 'unknown' : 'absent');
+  });
+
   test('a charge that was never made is not found', async () => {
     const method = await use.keepCard();
     const question = { ...someCharge({ paymentId: randomUUID(), method }), createdAt: new Date() };

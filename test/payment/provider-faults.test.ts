@@ -79,7 +79,7 @@ const unclear: readonly (readonly [string, (socket: Socket) => void, string])[] 
   ['answers {}', (socket) => socket.end(answer(200, '{}')), 'unreadable_answer'],
   ['answers a page of HTML', (socket) => socket.end(answer(200, '<html>Sorry</html>')), 'unreadable_answer'],
   ['leads elsewhere', (socket) => socket.end(answer(302, '', 'location: /login')), 'unreadable_answer'],
-  ['sends too much', (socket) => socket.end(answer(200, `{"a":"${'x'.repeat(5_000_000)}"}`)), 'unreadable_answer'],
+  ['sends too much', (socket) => socket.end(answer(200, `{"a":"${'x'.repeat(4_200_000)}"}`)), 'unreadable_answer'],
 ];
 
 describe.each(operations)('%s, and the provider', (_operation, run) => {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { vi } from 'vitest';
+import type { Replica } from './replica.ts';
 import type { Supervised } from './supervised.ts';
 
 /** What is killed by SIGKILL, and comes back. */
@@ -42,6 +43,7 @@ export async function killInRounds({ victims, rounds, progress, onRound }: Kills
     await vi.waitUntil(() => progress() >= enough, { timeout: PROGRESS_WITHIN_MS, interval: 20 });
     await onRound?.();
     await sleep(afterMs);
+    if (round > 0 && round % 25 === 0) console.error(`${round} kills so far`);
     const victim = turns[round];
     await victim?.kill();
     await sleep(downMs);
@@ -49,9 +51,16 @@ export async function killInRounds({ victims, rounds, progress, onRound }: Kills
   }
 }
 
-/** A replica that comes back by itself. */
+/** A replica that comes back by itself. One that is not back yet is waited for. */
 export function victimOf(replica: Supervised): Victim {
-  return { kill: () => replica.current.kill() };
+  let killed: Replica | undefined;
+  return {
+    async kill() {
+      await vi.waitUntil(() => replica.current !== killed, { timeout: PROGRESS_WITHIN_MS, interval: 20 });
+      killed = replica.current;
+      await killed.process.stop({ signal: 'SIGKILL' });
+    },
+  };
 }
 
 /** Lanes of a load, each of which does one thing after the other. */

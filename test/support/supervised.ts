@@ -38,6 +38,8 @@ export async function supervise(script: string, given: ReplicaOptions): Promise<
       restarts += 1;
       current = await startReplica(script, { ...options, ports });
       logFiles.push(current.process.logFile);
+      // Whoever stops it meanwhile has stopped the one before.
+      if (stopping) await current.process.stop();
     }
   })();
   return {

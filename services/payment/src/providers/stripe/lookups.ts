@@ -5,6 +5,8 @@ import { intentFacts, partsOf, readIntent, readList, readSession, sessionFacts, 
 import { attempt, type Tried } from './outcomes.ts';
 
 const PAGE = 100;
+/** So that a lookup ends before it is another's. Nobody is charged more often in a few days. */
+const MOST_PAGES = 5;
 /** Clocks differ; what is older is another payment's. */
 const SLACK_SECONDS = 3600;
 
@@ -32,13 +34,20 @@ async function lookUpCharge(stripe: Stripe, question: PaymentQuestion, now: Date
   const { paymentId, method, createdAt } = question;
   const { customer } = partsOf(method ?? { token: '' });
   const created = { gte: Math.floor(createdAt.getTime() / 1000) - SLACK_SECONDS };
-  const tried = await get(() => stripe.paymentIntents.list({ customer, created, limit: PAGE }), now);
-  if (tried.kind !== 'object') return found(tried, () => undefined);
-  const list = readList(tried.object);
-  if (list === undefined) return { found: 'unknown' };
-  const intent = list.find((entry) => readIntent(entry)?.metadata?.paymentId === paymentId);
-  if (intent !== undefined) return found({ kind: 'object', object: intent }, intentFacts);
-  return list.length < PAGE ? { found: 'absent' } : { found: 'unknown' };
+  let last: string | undefined;
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const params = { customer, created, limit: PAGE, ...(last === undefined ? {} : { starting_after: last }) };
+    const tried = await get(() => stripe.paymentIntents.list(params), now);
+    if (tried.kind !== 'object') return found(tried, () => undefined);
+    const list = readList(tried.object);
+    if (list === undefined) return { found: 'unknown' };
+    const intent = list.find((entry) => readIntent(entry)?.metadata?.paymentId === paymentId);
+    if (intent !== undefined) return found({ kind: 'object', object: intent }, intentFacts);
+    if (list.length < PAGE) return { found: 'absent' };
+    last = readIntent(list.at(-1))?.id;
+    if (last === undefined) break;
+  }
+  return { found: 'unknown' };
 }
 
 function get(run: () => Promise<unknown>, now: Date): Promise<Tried> {

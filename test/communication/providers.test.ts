@@ -199,6 +199,14 @@ describe.each(cases)('$name', ({ name, message, isNamed, start }) => {
     expect(read.every((reading) => reading === 'forged')).toBe(true);
   });
 
+  test('a notification that comes twice has the same keys', async () => {
+    simulator.addFaults({ kind: 'twice' });
+    await provider.send(message, signal);
+    const read = (await reports()).flatMap((reading) => (typeof reading === 'object' ? reading.reports : []));
+    expect(read.length).toBeGreaterThan(0);
+    expect(2 * new Set(read.map(({ eventKey }) => eventKey)).size).toBe(read.length);
+  });
+
   test('a wrong secret is no fault of the message', async () => {
     const wrong = await started.provider('wrong');
     expect(await wrong.send(message, signal)).toMatchObject({ outcome: 'refused', cause: 'credentials' });

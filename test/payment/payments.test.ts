@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createLedger } from '@rollcall/payment/ledger/store.ts';
 import { createPool } from '@rollcall/platform/postgres/pool.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Caller, codeOf, connectTo, faultsOf } from './billing-service.ts';
 import { choose, madePayment, type PaymentService, startPayment, tea, untilPayment } from './payment-service.ts';
 
@@ -268,4 +268,43 @@ describe.each(providers)('at %s', (provider) => {
     expect(refunded.body).toMatchObject({ amountRefunded: 14_950 });
     expect(codeOf(await shop.post(`/payments/${made.id}/refunds`, { reason: 'again' }))).toBe('CONFLICT');
   });
+});
+
+describe.each(['payfast', 'yoco', 'stripe'] as const)('at %s, which tells of payments', (provider) => {
+  afterEach(() => payment[provider].reset());
+
+  test.each(['twice', 'out-of-order', 'before-the-answer'] as const)(
+    'money is counted once where notifications come %s, and all of them again later',
+    async (kind) => {
+      payment[provider].addFaults({ kind });
+      const made = await madePayment(shop, { provider });
+      await choose(made, 'pay');
+      await untilPayment(shop, made.id, 'succeeded');
+      await shop.post(`/payments/${made.id}/refunds`, { amount: 6000 });
+      await untilPayment(shop, made.id, 'partially_refunded');
+      await shop.post(`/payments/${made.id}/refunds`);
+      await untilPayment(shop, made.id, 'refunded');
+      await payment[provider].idle();
+      for (const { url, headers, body } of payment[provider].notifications()) {
+        expect((await fetch(url, { method: 'POST', headers, body })).ok).toBe(true);
+      }
+      await using database = await connectTo(payment.databaseUrl);
+      const waiting = async () =>
+        (await database.query("SELECT FROM notifications WHERE state = 'new' AND provider = $1", [provider])).rowCount;
+      await expect.poll(waiting).toBe(0);
+      expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({
+        status: 'refunded',
+        amountRefunded: 14_950,
+      });
+      const { rows } = await database.query(
+        `SELECT kind, sum(amount)::int AS amount FROM ledger_entries JOIN ledger_postings ON entry_id = id
+         WHERE payment_id = $1 AND account = $2 AND kind <> 'fee' GROUP BY kind ORDER BY kind`,
+        [made.id, `provider:${provider}`],
+      );
+      expect(rows).toEqual([
+        { kind: 'capture', amount: 14_950 },
+        { kind: 'refund', amount: -14_950 },
+      ]);
+    },
+  );
 });

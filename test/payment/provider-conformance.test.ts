@@ -12,7 +12,7 @@ import { someCharge, someCheckout, someRefund } from '@rollcall/payment/provider
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type StartWorld, type World, worlds } from './provider-worlds.ts';
+import { anotherAccount, type StartWorld, type World, worlds } from './provider-worlds.ts';
 
 // What the domain may rely on, whichever provider it is, against the simulators, which have no code
 // in common with the adapters.
@@ -67,6 +67,18 @@ describe.each(Object.entries(worlds))('%s', (name, start) => {
     const both = await use.keys();
     expect(first.length).toBeGreaterThan(new Set(first).size);
     expect(new Set(both).size).toBe(2 * new Set(first).size);
+  });
+
+  test('a notification of another account is forged, whatever payment it names', async () => {
+    await using theirs = await start(calls, anotherAccount);
+    const { request } = await use.open();
+    await theirs.choose(accepted(await theirs.provider.createCheckout(request)), 'pay');
+    const sent = theirs.notifications();
+    expect(sent.length).toBeGreaterThan(0);
+    for (const each of sent) {
+      await expect(theirs.provider.verify(each)).resolves.toMatchObject({ warnings: [] });
+      await expect(use.provider.verify(each)).rejects.toMatchObject({ code: 'FORGED' });
+    }
   });
 
   test('a part is given back, then the rest, and no more', async () => {

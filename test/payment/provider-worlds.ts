@@ -24,41 +24,64 @@ export interface World extends AsyncDisposable {
   notifications(): readonly RawNotification[];
 }
 
-/** @param calls with a short timeout, which faults are waited for. */
-export type StartWorld = (calls: Calls) => Promise<World>;
+/** What one customer of a provider has there. */
+interface Account {
+  /** Of notifications. */
+  readonly secret: string;
+  readonly merchant: { readonly id: string; readonly key: string; readonly passphrase: string };
+}
 
-const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX';
+/** Ours, and one that somebody else has at the same providers. */
+const accounts = {
+  ours: {
+    secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX',
+    merchant: { id: '10000100', key: '46f0cd694581a', passphrase: 'jt7NOE43FZPn' },
+  },
+  another: {
+    secret: 'whsec_FxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA',
+    merchant: { id: '10000101', key: 'a185496dc0f64', passphrase: 'another' },
+  },
+} as const satisfies Record<string, Account>;
+
+/** @param calls with a short timeout, which faults are waited for. */
+export type StartWorld = (calls: Calls, account?: Account) => Promise<World>;
+
+/** Of somebody else, who may name our payments. */
+export const anotherAccount: Account = accounts.another;
 const resolve = () => Promise.reject(new Error('names are not looked up'));
 const QUICK = { retryDelaysMs: [5, 10] };
 
 export const worlds: Readonly<Record<'payfast' | 'yoco' | 'stripe' | 'sandbox', StartWorld>> = {
-  async payfast(calls) {
+  async payfast(calls, { merchant } = accounts.ours) {
     const receiver = await startReceiver();
-    const simulator = await startPayfast({ mode: 'live', ...QUICK });
+    const simulator = await startPayfast({ mode: 'live', merchant, ...QUICK });
     const settings = {
       ...somePayFastSettings(new URL(simulator.url)),
+      merchantId: merchant.id,
+      merchantKey: merchant.key,
+      passphrase: merchant.passphrase,
       isTest: false,
       notifyUrl: `${receiver.url}/itn`,
       sources: ['127.0.0.1'],
     };
     return worldOf(createPayFast({ ...calls, settings, resolve }), { simulator, receiver });
   },
-  async yoco(calls) {
+  async yoco(calls, { secret } = accounts.ours) {
     const receiver = await startReceiver();
-    const webhook = { url: `${receiver.url}/yoco`, secret: SECRET };
+    const webhook = { url: `${receiver.url}/yoco`, secret };
     const simulator = await startYoco({ webhook, secretKey: 'sk_live_1', ...QUICK });
-    const settings = { secretKey: 'sk_live_1', webhookSecrets: [SECRET], apiUrl: new URL(`${simulator.url}/api`) };
+    const settings = { secretKey: 'sk_live_1', webhookSecrets: [secret], apiUrl: new URL(`${simulator.url}/api`) };
     return worldOf(createYoco({ ...calls, settings }), { simulator, receiver });
   },
-  async stripe(calls) {
+  async stripe(calls, { secret } = accounts.ours) {
     const receiver = await startReceiver();
-    const webhook = { url: `${receiver.url}/stripe`, secret: SECRET };
+    const webhook = { url: `${receiver.url}/stripe`, secret };
     const simulator = await startStripe({ webhook, secretKey: 'sk_test_1', ...QUICK });
-    const settings = { secretKey: 'sk_test_1', webhookSecrets: [SECRET], apiUrl: new URL(simulator.url) };
+    const settings = { secretKey: 'sk_test_1', webhookSecrets: [secret], apiUrl: new URL(simulator.url) };
     return worldOf(createStripe({ ...calls, settings }), { simulator, receiver });
   },
-  async sandbox() {
-    const settings = { isProduction: false, secret: SECRET };
+  async sandbox(_calls, { secret } = accounts.ours) {
+    const settings = { isProduction: false, secret };
     const taken: RawNotification[] = [];
     return {
       provider: createSandbox(settings, systemClock),

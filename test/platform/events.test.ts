@@ -143,7 +143,7 @@ test('events are forgotten after 30 days, and not before they had a position', a
   const event = { subject: 'alice', type: 'thing.changed', resourceId: randomUUID(), data: {} };
   await inTransaction(pool, (client) => recordEvents(client, [event, event, event]));
   await pool.query(
-    "UPDATE events SET created_at = now() - interval '31 days' WHERE number > (SELECT min(number) FROM events)",
+    "UPDATE events SET created_at = now() - interval '31 days' WHERE number < (SELECT max(number) FROM events)",
   );
   expect(await pruneEvents(pool, 10)).toBe(0);
   await placeEvents(pool);

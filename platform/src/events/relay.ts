@@ -52,8 +52,9 @@ export async function pruneEvents(pool: Pool, limit: number): Promise<number> {
   const { rowCount } = await pool.query(
     `DELETE FROM events WHERE number IN (
        SELECT number FROM events
-       WHERE created_at < now() - make_interval(days => $2) AND position IS NOT NULL
-       ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+       WHERE number <= (SELECT max(number) FROM (SELECT number FROM events ORDER BY number LIMIT $1) AS oldest)
+         AND created_at < now() - make_interval(days => $2) AND position IS NOT NULL
+       ORDER BY number FOR UPDATE SKIP LOCKED)`,
     [limit, KEPT_DAYS],
   );
   return rowCount ?? 0;

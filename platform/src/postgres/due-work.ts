@@ -5,6 +5,8 @@ import { sleep } from '../retry.ts';
 import { isDatabaseUnavailable, type Pool } from './pool.ts';
 
 const POLL_MS = 1000;
+/** Places that become free meanwhile are filled by one statement. */
+const GATHER_MS = 10;
 const STOP_GRACE_MS = 10_000;
 
 export interface DueRowsOptions {
@@ -98,7 +100,10 @@ export function createDueWork<Item>(options: DueWorkOptions<Item>): DueWork {
       awake = Promise.withResolvers();
       const mayBeMore = await takeSome();
       if (!mayBeMore) await Promise.race([awake.promise, sleep(pollMs, stopping.signal)]);
-      else if (running.size >= concurrency) await Promise.race(running);
+      else if (running.size >= concurrency) {
+        await Promise.race(running);
+        await sleep(GATHER_MS, stopping.signal);
+      }
     }
   }
 

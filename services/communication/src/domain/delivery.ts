@@ -155,11 +155,25 @@ interface Calling {
 async function call(deps: DeliveryDeps, { way, message }: Calling, signal: AbortSignal): Promise<SendOutcome> {
   const { clock, onAttempt } = deps;
   const startedMs = clock.monotonicMs();
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(way.callMs)]);
-  const outcome = await way.send(message, limit);
+  const outcome = await withinTime(way.callMs, signal, (limit) => way.send(message, limit));
   const tookMs = clock.monotonicMs() - startedMs;
   onAttempt({ channel: message.channel, provider: way.name, outcome, tookMs });
   return outcome;
+}
+
+/** `AbortSignal.timeout` would keep its timer for the whole time, also of a call that has ended at once. */
+async function withinTime<T>(ms: number, signal: AbortSignal, work: (limit: AbortSignal) => Promise<T>): Promise<T> {
+  const limit = new AbortController();
+  const abort = () => limit.abort();
+  const timer = setTimeout(abort, ms);
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  try {
+    return await work(limit.signal);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
 }
 
 /** What is sent. Recipients of copies who want none are left out. */

@@ -1,3 +1,4 @@
+import { Transform } from 'node:stream';
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import type {
   Mailbox,
@@ -52,6 +53,8 @@ const SIGNED_HEADERS = [
   'list-unsubscribe',
   'list-unsubscribe-post',
 ].join(':');
+
+const PIECE_BYTES = 16 * 1024;
 
 type Pool = ReturnType<typeof createPool>;
 
@@ -131,6 +134,7 @@ interface ContentWatch {
 function watchContents(pool: Pool): ContentWatch {
   const contents = new Map<string, { readonly readableDidRead: boolean }>();
   pool.use('stream', ({ message, data }, done) => {
+    message.transform(gathering);
     const create = message.createReadStream.bind(message);
     message.createReadStream = (options) => {
       const content = create(options);
@@ -143,6 +147,27 @@ function watchContents(pool: Pool): ContentWatch {
     hasBegun: (messageId) => contents.get(messageId)?.readableDidRead ?? false,
     forget: (messageId) => void contents.delete(messageId),
   };
+}
+
+/** Passes a content on in few pieces: nodemailer makes one of each line of the head, and each would be a packet. */
+function gathering(): Transform {
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  const gathered = (): Buffer => {
+    const piece = Buffer.concat(pieces);
+    pieces = [];
+    bytes = 0;
+    return piece;
+  };
+  return new Transform({
+    transform(piece: Buffer, _encoding, done) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes < PIECE_BYTES) done();
+      else done(null, gathered());
+    },
+    flush: (done) => done(null, gathered()),
+  });
 }
 
 /** Pure. The envelope is of objects alone: of a text, nodemailer would make several addresses. */

@@ -1,6 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import { bytesIn, createSharedStatement } from '@rollcall/platform/postgres/shared-statement.ts';
 import type { Vault } from '@rollcall/platform/vault.ts';
 import type { AttemptEnd, DueMessage, MessageChange } from '../domain/message-store.ts';
 import { attemptMoves, messageMoves } from '../domain/states.ts';
@@ -23,90 +24,127 @@ export interface BegunRow {
   readonly content: Buffer | null;
 }
 
+/** A call that is to be written down. */
 interface Beginning {
+  readonly due: DueMessage;
   readonly provider: string;
   readonly leaseMs: number;
 }
 
+/** A call that is over. */
 interface Finished {
+  readonly due: DueMessage;
   readonly end: AttemptEnd;
   readonly change: MessageChange;
 }
 
-/** Writes a call down, with its event. @returns nothing where the message is no longer to be sent. */
-export async function beginAttempt(
-  { pool, recordEvents }: SendingTableDeps,
-  due: DueMessage,
-  { provider, leaseMs }: Beginning,
-): Promise<readonly BegunRow[]> {
+// The ids are given twice: by what is in JSON alone, PostgreSQL would rather read the whole table.
+const BEGIN = `
+  WITH asked AS MATERIALIZED (
+    SELECT * FROM json_to_recordset($1) AS row (id uuid, provider text, lease_ms double precision,
+      event_id uuid, event_type text, event_data bytea)),
+  begun AS (
+    UPDATE messages SET state = $3, provider = asked.provider, attempts = attempts + 1, begun_at = now(), repeats = 0,
+      due_at = now() + make_interval(secs => lease_ms / 1000)
+    FROM asked WHERE messages.id = ANY($2) AND messages.id = asked.id AND state = ANY($4)
+    RETURNING messages.id, subject, messages.provider, attempts, deduplication_id, content,
+      event_id, event_type, event_data),
+  attempt AS (
+    INSERT INTO attempts (message_id, number, provider, state) SELECT id, attempts, provider, 'begun' FROM begun),
+  told AS (
+    INSERT INTO events (id, subject, type, resource_id, data)
+    SELECT event_id, subject, event_type, id, event_data FROM begun)
+  SELECT id, attempts, deduplication_id, content FROM begun`;
+
+/** Writes calls down, with their events. Undefined: the message is no longer to be sent. */
+export function beginsAttempt({ pool, recordEvents }: SendingTableDeps) {
   const { from, to } = messageMoves.begun;
-  const { rows } = await pool().query<BegunRow>(
-    `WITH begun AS (
-       UPDATE messages SET state = $3, provider = $2, attempts = attempts + 1, begun_at = now(), repeats = 0,
-         due_at = now() + make_interval(secs => $4::double precision / 1000)
-       WHERE id = $1 AND state = ANY($5)
-       RETURNING id, subject, attempts, deduplication_id, content),
-     attempt AS (
-       INSERT INTO attempts (message_id, number, provider, state) SELECT id, attempts, $2, 'begun' FROM begun),
-     event AS (
-       INSERT INTO events (id, subject, type, resource_id, data)
-       SELECT $6::uuid, subject, $7::text, id, $8::bytea FROM begun)
-     SELECT id, attempts, deduplication_id, content FROM begun`,
-    [due.id, provider, to, leaseMs, from, ...eventOf(recordEvents, { ...toldOf(due), state: to, provider })],
-  );
-  return rows;
+  return createSharedStatement<Beginning, BegunRow | undefined>({
+    async run(calls) {
+      const asked = calls.map(({ due, provider, leaseMs }) => ({
+        id: due.id,
+        provider,
+        lease_ms: leaseMs,
+        ...eventOf(recordEvents, { ...toldOf(due), state: to, provider }),
+      }));
+      const values = [JSON.stringify(asked), asked.map(({ id }) => id), to, from];
+      const { rows } = await pool().query<BegunRow>({ name: 'begin-attempts', text: BEGIN, values });
+      const byId = new Map(rows.map((row) => [row.id, row]));
+      return calls.map(({ due }) => byId.get(due.id));
+    },
+    rowOf: ({ due }) => due.id,
+  });
 }
 
-/** Ends a call, and changes the message where that call still is its last one. */
-export async function finishLastAttempt(
-  { pool, recordEvents, clock }: SendingTableDeps,
-  due: DueMessage,
-  { end, change }: Finished,
-): Promise<boolean> {
-  const { from, to } = attemptMoves[end.event];
+// A report may have ended an attempt before the answer came, which has the provider's id.
+const FINISH = `
+  WITH asked AS MATERIALIZED (
+    SELECT * FROM json_to_recordset($1) AS row (id uuid, number integer, provider_id text,
+      attempt_from text[], attempt_state text, attempt_reason text, state_from text[], state text, reason text,
+      due_in_ms double precision, tried text[], pauses integer, repeats integer, sent_at timestamptz,
+      event_id uuid, event_type text, event_data bytea)),
+  attempt AS (
+    UPDATE attempts SET provider_id = coalesce(asked.provider_id, attempts.provider_id),
+      ended_at = coalesce(ended_at, now()),
+      state = CASE WHEN attempts.state = ANY(attempt_from) THEN attempt_state ELSE attempts.state END,
+      reason = CASE WHEN attempts.state = ANY(attempt_from) THEN attempt_reason ELSE attempts.reason END
+    FROM asked WHERE message_id = ANY($2) AND message_id = asked.id AND attempts.number = asked.number
+    RETURNING asked.*),
+  message AS (
+    UPDATE messages SET state = attempt.state, reason = attempt.reason,
+      due_at = now() + make_interval(secs => due_in_ms / 1000),
+      tried = coalesce(attempt.tried, messages.tried), pauses = coalesce(attempt.pauses, messages.pauses),
+      repeats = coalesce(attempt.repeats, messages.repeats), sent_at = coalesce(messages.sent_at, attempt.sent_at)
+    FROM attempt
+    WHERE messages.id = ANY($2) AND messages.id = attempt.id AND messages.state = ANY(state_from) AND messages.attempts = attempt.number
+    RETURNING messages.id, messages.subject, event_id, event_type, event_data),
+  told AS (
+    INSERT INTO events (id, subject, type, resource_id, data)
+    SELECT event_id, subject, event_type, id, event_data FROM message)
+  SELECT id FROM message`;
+
+/** Ends calls, and changes their messages where they still are the last ones. @returns whether it did. */
+export function finishesLastAttempt({ pool, recordEvents, clock }: SendingTableDeps) {
+  return createSharedStatement<Finished, boolean>({
+    async run(calls) {
+      const asked = calls.map((call) => finishedRow(recordEvents, call, clock.now()));
+      const values = [JSON.stringify(asked), asked.map(({ id }) => id)];
+      const { rows } = await pool().query<{ id: string }>({ name: 'finish-attempts', text: FINISH, values });
+      const ids = new Set(rows.map(({ id }) => id));
+      return calls.map(({ due }) => ids.has(due.id));
+    },
+    rowOf: ({ due }) => due.id,
+  });
+}
+
+/** Of {@link FINISH}. */
+function finishedRow(recordEvents: RecordEvents, { due, end, change }: Finished, now: Date) {
+  const attempt = attemptMoves[end.event];
   const move = messageMoves[change.event];
-  const sentAt = IS_SENT.has(change.event) ? clock.now() : null;
-  const told = { ...toldOf(due), state: move.to, reason: change.reason ?? null };
-  const { rowCount } = await pool().query(
-    // A report may have ended it before the answer came, which has the provider's id.
-    `WITH attempt AS (
-       UPDATE attempts SET provider_id = coalesce($5, provider_id), ended_at = coalesce(ended_at, now()),
-         state = CASE WHEN state = ANY($6) THEN $3 ELSE state END,
-         reason = CASE WHEN state = ANY($6) THEN $4 ELSE reason END
-       WHERE message_id = $1 AND number = $2 RETURNING message_id, number, provider),
-     message AS (
-       UPDATE messages SET state = $7, reason = $8,
-         due_at = now() + make_interval(secs => $9::double precision / 1000),
-         tried = coalesce($10, tried), pauses = coalesce($11, pauses), repeats = coalesce($12, repeats),
-         sent_at = coalesce(sent_at, $13)
-       FROM attempt WHERE id = message_id AND messages.state = ANY($14) AND attempts = attempt.number
-       RETURNING id, subject)
-     INSERT INTO events (id, subject, type, resource_id, data)
-     SELECT $15::uuid, subject, $16::text, id, $17::bytea FROM message`,
-    [
-      due.id,
-      end.number,
-      to,
-      end.reason,
-      end.providerId,
-      from,
-      move.to,
-      change.reason,
-      change.dueInMs,
-      change.tried,
-      change.pauses,
-      change.repeats,
-      sentAt,
-      move.from,
-      ...eventOf(recordEvents, { ...told, provider: due.provider ?? null, sentAt: due.sentAt ?? sentAt }),
-    ],
-  );
-  return rowCount === 1;
+  const sentAt = IS_SENT.has(change.event) ? now : null;
+  const told = { ...toldOf(due), state: move.to, reason: change.reason ?? null, sentAt: due.sentAt ?? sentAt };
+  return {
+    id: due.id,
+    number: end.number,
+    provider_id: end.providerId,
+    attempt_from: attempt.from,
+    attempt_state: attempt.to,
+    attempt_reason: end.reason,
+    state_from: move.from,
+    state: move.to,
+    reason: change.reason,
+    due_in_ms: change.dueInMs,
+    tried: change.tried,
+    pauses: change.pauses,
+    repeats: change.repeats,
+    sent_at: sentAt,
+    ...eventOf(recordEvents, told),
+  };
 }
 
-function eventOf(recordEvents: RecordEvents, told: Parameters<typeof stateEvent>[0]): readonly unknown[] {
+function eventOf(recordEvents: RecordEvents, told: Parameters<typeof stateEvent>[0]) {
   const [id, , type, , data] = recordEvents.valuesOf(stateEvent(told));
-  return [id, type, data];
+  return { event_id: id, event_type: type, event_data: bytesIn(data) };
 }
 
 /** What is told of a message that stays as it is. */

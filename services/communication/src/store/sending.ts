@@ -2,7 +2,7 @@ import { takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
 import { inTransaction } from '@rollcall/platform/postgres/pool.ts';
 import type { BegunAttempt, DueMessage, SendingStore } from '../domain/message-store.ts';
 import type { LeftOut } from '../domain/messages.ts';
-import { type BegunRow, beginAttempt, finishLastAttempt, type SendingTableDeps } from './attempts.ts';
+import { type BegunRow, beginsAttempt, finishesLastAttempt, type SendingTableDeps } from './attempts.ts';
 import { changeMessage } from './message-changes.ts';
 import { createMessageRows, MESSAGE_COLUMNS, type MessageRow } from './message-rows.ts';
 
@@ -42,6 +42,8 @@ export function createSendingTable(deps: SendingTableDeps): SendingStore {
     deduplicationId: deduplication_id,
     content: content === null ? undefined : messages.openContent(id, content),
   });
+  const beginAttempt = beginsAttempt(deps);
+  const finishLastAttempt = finishesLastAttempt(deps);
 
   return {
     async take(channel, limit) {
@@ -63,11 +65,12 @@ export function createSendingTable(deps: SendingTableDeps): SendingStore {
       return rows.map(begunOf)[0];
     },
     async begin(due, provider, leaseMs) {
-      return (await beginAttempt(deps, due, { provider, leaseMs })).map(begunOf)[0];
+      const begun = await beginAttempt({ due, provider, leaseMs });
+      return begun && begunOf(begun);
     },
     change: (id, change) => inTransaction(pool(), (client) => changeMessage(client, recordEvents, { id, ...change })),
     async finish(due, end, change) {
-      if (await finishLastAttempt(deps, due, { end, change })) return true;
+      if (await finishLastAttempt({ due, end, change })) return true;
       // A call that was accepted proves that the message is sent, whatever was begun after it.
       if (change.event !== 'accepted') return false;
       return inTransaction(pool(), (client) => changeMessage(client, recordEvents, { id: due.id, ...change }));

@@ -16,6 +16,8 @@ export interface PageQuery {
   readonly limit: number;
   /** How many are left out before; 0 when absent. */
   readonly offset?: number;
+  /** What is shown of the rows of a page, where `columns` are keys. `key` is one of them: the id in `table`. */
+  readonly shown?: { readonly columns: string; readonly table: string; readonly key: string } | undefined;
   /** No more are counted: of a long list, counting takes longer than the page. All when absent. */
   readonly countAtMost?: number;
 }
@@ -28,16 +30,19 @@ export interface Page<Row> {
 
 /** Reads one page and the length of the whole list. */
 export async function readPage<Row extends QueryResultRow>(pool: Pool, query: PageQuery): Promise<Page<Row>> {
-  const { columns, table, where, parameters, after, orderBy, limit, offset = 0, countAtMost } = query;
+  const { columns, table, where, parameters, after, shown, orderBy, limit, offset = 0, countAtMost } = query;
   const count =
     countAtMost === undefined
       ? `SELECT count(*)::int AS total FROM ${table} WHERE ${where}`
       : `SELECT count(*)::int AS total FROM (SELECT FROM ${table} WHERE ${where} LIMIT ${countAtMost}) AS counted`;
   const position = after === undefined ? 'TRUE' : after.condition(`$${parameters.length + 3}`);
-  const { rows } = await pool.query<Row & { total: number }>(
-    `SELECT ${columns}, (${count}) AS total
+  const page = `SELECT ${columns}, (${count}) AS total
      FROM ${table} WHERE ${where} AND ${position} ORDER BY ${orderBy}
-     LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`,
+     LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
+  const { rows } = await pool.query<Row & { total: number }>(
+    shown === undefined
+      ? page
+      : `SELECT page.*, ${shown.columns} FROM (${page}) AS page JOIN ${shown.table} ON id = ${shown.key} ORDER BY ${orderBy}`,
     [...parameters, limit, offset, ...(after === undefined ? [] : [after.cursor])],
   );
   const [first] = rows;
@@ -50,7 +55,18 @@ export async function readPage<Row extends QueryResultRow>(pool: Pool, query: Pa
 const COUNTED = 10_000;
 
 /** Of a table with `id uuid` and `created_at timestamptz`, which one index should have in this order. */
-export type NewestQuery = Pick<PageQuery, 'columns' | 'table' | 'where' | 'parameters'> & { readonly page: ListPage };
+export type NewestQuery = Pick<PageQuery, 'columns' | 'table' | 'where' | 'parameters'> & {
+  /**
+   * The table that has the `columns`, by `id`. Indexes then are enough to find the page, and only its rows are read
+   * (docs/decisions/0419). Absent: they are read of `table` as they are found.
+   */
+  readonly shownOf?: string;
+  readonly page: ListPage;
+};
+
+/** To the microsecond, which a Date has not. */
+const POSITION_COLUMNS = `id AS cursor_id,
+  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at`;
 
 interface Position {
   readonly cursor_at: string;
@@ -59,7 +75,7 @@ interface Position {
 
 /** Reads a page, newest first, and where the next one begins. @param query its cursor is one. */
 export async function readNewest<Row extends QueryResultRow>(pool: Pool, query: NewestQuery): Promise<NewestPage<Row>> {
-  const { page, columns, where, parameters, ...list } = query;
+  const { page, columns, shownOf, where, parameters, ...list } = query;
   const { limit, offset, cursor, from, to } = page;
   const span = [
     ...(from === undefined ? [] : [{ at: from, condition: 'created_at >=' }]),
@@ -71,9 +87,8 @@ export async function readNewest<Row extends QueryResultRow>(pool: Pool, query: 
       ' AND ',
     ),
     parameters: [...parameters, ...span.map(({ at }) => at)],
-    // To the microsecond, which a Date has not.
-    columns: `${columns}, id AS cursor_id,
-      to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at`,
+    columns: shownOf === undefined ? `${columns}, ${POSITION_COLUMNS}` : POSITION_COLUMNS,
+    shown: shownOf === undefined ? undefined : { columns, table: shownOf, key: 'cursor_id' },
     after:
       cursor === undefined
         ? undefined

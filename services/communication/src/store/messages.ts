@@ -10,8 +10,7 @@ import { createMessageRows, MESSAGE_COLUMNS, type MessageRow, type MessageTableD
 
 /** Messages by their tags, in the order of `message_tags`. Where a tag alone is counted, no message is read. */
 const TAGGED = `(
-  SELECT tag, message_tags.subject, message_tags.created_at, id, channel, state, category, template, template_version,
-    locale, tags, recipient, envelope, provider, reason, send_at, sent_at, due_at
+  SELECT tag, message_tags.subject, message_tags.created_at, id, channel, state, template, recipient
   FROM message_tags LEFT JOIN messages USING (id)) AS messages`;
 
 const WHOSE = 'id = $1 AND ($3 OR subject = $2)';
@@ -48,6 +47,7 @@ export function createMessageTable(deps: MessageTableDeps): MessageStore {
       const { rows: found, ...rest } = await readNewest<MessageRow>(pool(), {
         table: tag === undefined ? 'messages' : TAGGED,
         columns: MESSAGE_COLUMNS,
+        shownOf: 'messages',
         where: `($2 OR subject = $1) AND ($3::text IS NULL OR state = $3) AND ($4::text IS NULL OR channel = $4)
           AND ($5::bytea[] IS NULL OR recipient = ANY($5)) AND ($6::text IS NULL OR template = $6)
           ${tag === undefined ? '' : 'AND tag = $7'}`,

@@ -37,8 +37,7 @@ export function createPool({ url, schema, maxConnections, log }: PoolOptions): P
     // others.
     idle_in_transaction_session_timeout: TRANSACTION_TIMEOUT_MS,
     keepAlive: true,
-    // Statements with a name are planned for what tables have by now: one of the first minute would be kept too long.
-    options: `-c search_path=${schema} -c plan_cache_mode=force_custom_plan`,
+    options: `-c search_path=${schema}`,
   });
   pool.on('error', (err) => log.warn({ err }, 'an idle database connection was lost'));
   // A server that ends just as the connection was made says so in the same packet, before whoever

@@ -123,7 +123,7 @@ export async function startContractServer({ port = 0, ttl = 60 }: ContractServer
       const { last_heartbeat: _, ...registered } = put(service_name, { url, capabilities });
       return { status: 200, body: { ...registered, ttl } };
     }
-    if (method === 'POST' && path.endsWith('/heartbeat')) {
+    if (method === 'POST' && path.split('?')[0]?.endsWith('/heartbeat') === true) {
       if (!services.has(name)) return missing(400);
       return { status: 200, body: { service_name: name, message: 'beaten', ttl } };
     }

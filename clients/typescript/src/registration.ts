@@ -189,8 +189,10 @@ async function reportHealthy(
 async function tryHeartbeat(session: Session): Promise<number> {
   const sentAt = performance.now();
   try {
-    const { client, request, service, stopping } = session;
-    const options = { instanceId: service?.instance_id, signal: stopping.signal };
+    const { client, request, stopping } = session;
+    // Whatever id was answered: a registry that knows no instances ignores this one. Once it is
+    // upgraded it answers 400, and the service registers as the instance that it is.
+    const options = { instanceId: request.instance_id, signal: stopping.signal };
     const { ttl } = await client.heartbeat(request.service_name, options);
     succeed(session, sentAt);
     session.emit('heartbeat', { ttl });

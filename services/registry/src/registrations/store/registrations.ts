@@ -12,7 +12,6 @@ import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { preconditionsOf, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import { RegistryError } from '../../common/errors.ts';
-import { refusal } from '../../kube/refusal.ts';
 import { storedAgeMs } from '../domain/heartbeats.ts';
 import { createInstances, type Instances } from '../domain/instances.ts';
 import {
@@ -27,6 +26,7 @@ import {
   type RegistrationStore,
   type ServiceReport,
 } from '../domain/registration.ts';
+import { registrationRefusal } from './registration-refusal.ts';
 
 const LEASE_TRIES = 4;
 const REPORT_TRIES = 8;
@@ -471,11 +471,7 @@ async function changing<T>(write: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (isNotFound(error) || isConflict(error) || isAlreadyExists(error))
       throw new ChangedMeanwhileError({ cause: error });
-    if (isInvalid(error))
-      throw refusal(error, 'the object', {
-        'spec.url': 'INVALID_SERVICE_URL',
-        'spec.serviceName': 'INVALID_SERVICE_NAME',
-      });
+    if (isInvalid(error)) throw registrationRefusal(error);
     throw error;
   }
 }

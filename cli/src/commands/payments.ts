@@ -83,14 +83,15 @@ function addResolveCommand(program: Command, deps: CliDeps): void {
       .argument('<payment>', 'id of the payment')
       .addOption(
         new Option('--outcome <outcome>', 'what became of the money, as the provider says')
-          .choices(['paid', 'unpaid', 'refunded'])
+          .choices(['paid', 'unpaid', 'refunded', 'dismissed'])
           .makeOptionMandatory(),
-      ),
-    ['rollcall resolve-payment bac0a4e9-800c-491e-b4a7-87ac35488a48 --outcome paid'],
+      )
+      .option('--reason <reason>', 'how you know, for the history of the payment'),
+    ["rollcall resolve-payment bac0a4e9-800c-491e-b4a7-87ac35488a48 --outcome paid --reason 'seen in the dashboard'"],
   ).action(async function (this: Command, id: string) {
-    const { outcome } = this.opts();
+    const { outcome, reason } = this.opts();
     const path = `${PATH}/${encodeURIComponent(id)}/resolve`;
-    const body = await gatewayOf(this, deps).call<PaymentRecord>({ method: 'POST', path, body: { outcome } });
+    const body = await gatewayOf(this, deps).call<PaymentRecord>({ method: 'POST', path, body: { outcome, reason } });
     printResult(this, deps, { body, asText: (payment) => formatPayments([payment], deps.now()) });
   });
 }

@@ -280,7 +280,7 @@ describe('what is scheduled', () => {
   });
 
   test('can be put off in the moment in which it is due: then it is not sent, or the call is refused', async () => {
-    // Half of what one subject may send within a minute: the tests after it have their own share.
+    // A third of what one subject may send within a minute: the tests after it have their own share.
     const off = await service.callerOf('off');
     const sendAt = inMs(700);
     const sent = await Promise.all(

@@ -78,6 +78,18 @@ test.each([
   expect((await faultsOf({ ...valid, note })).fields).toEqual([{ path: 'body/note', message }]);
 });
 
+test('the message says the same as the fields', async () => {
+  const answer = await app.inject({
+    method: 'POST',
+    url: `/things/${ID}`,
+    payload: { ...valid, amount: 15, other: 1 },
+  });
+  expect(answer.json().error.message.split(', ').toSorted()).toEqual([
+    'body/amount must be round',
+    'body/other is not known',
+  ]);
+});
+
 test('each field that is missing is named', async () => {
   const { fields } = await faultsOf({});
   expect(fields).toEqual(

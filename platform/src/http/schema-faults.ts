@@ -36,7 +36,8 @@ export function describeSchemaFaults(
   part: string,
   schema: unknown,
 ): string {
-  return faults.map((fault) => `${part}${fault.instancePath} ${messageOf(fault, schema)}`).join(', ');
+  const told = fieldsOf(faults, part, schema).map(({ path, message }) => `${path} ${message}`);
+  return told.length === 0 ? `${part} is not valid` : told.join(', ');
 }
 
 /**

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Caller } from '../payment/billing-service.ts';
+import { openEventStream } from '../support/event-stream.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { type EventWorld, startEventWorld } from './webhooks.ts';
+import { type EventWorld, SCOPE, startEventWorld } from './webhooks.ts';
 
 const stack = new AsyncDisposableStack();
 let world: EventWorld;
@@ -73,6 +74,19 @@ test('a test event reaches its endpoint alone, whatever that wants, and no strea
   expect(JSON.parse(other.received[0]?.body ?? '')).toMatchObject({ type: 'payment.succeeded' });
   const { rows } = await world.pool.query("SELECT FROM events WHERE type = 'webhook.test' AND position > 0");
   expect(rows).toEqual([]);
+});
+
+test('a test event is no place to go on from: nothing that was read comes again', async () => {
+  const receiver = stack.use(await startReceiver());
+  const reader = await world.callerOf('reader');
+  const { id } = await world.hook(reader, receiver.url, ['refund.*']);
+  await world.happen('reader', 'payment.succeeded', 3);
+  const sent = await reader.post(`/webhook-endpoints/${id}/test`, {});
+  await world.settled();
+  const token = await world.service.tokenOf('reader', SCOPE);
+  const eventId = String(sent.body?.['eventId']);
+  const stream = stack.use(await openEventStream(`${world.service.service.url}/api/v1/events`, eventId, token));
+  expect((await stream.until('synced')).map(({ type }) => type)).toEqual(['reset', 'synced']);
 });
 
 test('both are for the owner of the endpoint', async () => {

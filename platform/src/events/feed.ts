@@ -55,7 +55,8 @@ export interface EventReader {
 export function createEventReader(pool: () => Pool, vault: Vault): EventReader {
   async function find(condition: string, parameters: readonly string[]): Promise<Place | undefined> {
     const { rows } = await pool().query<Place>(
-      `SELECT position, id AS cursor FROM events WHERE subject = $1 AND position IS NOT NULL AND ${condition}
+      // Those below zero are in no stream: nobody goes on from them.
+      `SELECT position, id AS cursor FROM events WHERE subject = $1 AND position > 0 AND ${condition}
        ORDER BY position DESC LIMIT 1`,
       [...parameters],
     );

@@ -62,6 +62,8 @@ export interface DueMessage {
   readonly repeats: number;
   readonly begunAt: Date | undefined;
   readonly expiresAt: Date;
+  /** Of what is sent, as it is stored; 0: it was dropped. */
+  readonly contentBytes: number;
   /** For what is told of its changes, with the next four. */
   readonly template: Message['template'];
   readonly tags: readonly string[];

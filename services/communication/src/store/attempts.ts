@@ -73,6 +73,8 @@ export function beginsAttempt({ pool, recordEvents }: SendingTableDeps) {
       return calls.map(({ due }) => byId.get(due.id));
     },
     rowOf: ({ due }) => due.id,
+    // The contents come back with the rows.
+    bytesOf: ({ due }) => due.contentBytes,
   });
 }
 
@@ -96,7 +98,8 @@ const FINISH = `
       tried = coalesce(attempt.tried, messages.tried), pauses = coalesce(attempt.pauses, messages.pauses),
       repeats = coalesce(attempt.repeats, messages.repeats), sent_at = coalesce(messages.sent_at, attempt.sent_at)
     FROM attempt
-    WHERE messages.id = ANY($2) AND messages.id = attempt.id AND messages.state = ANY(state_from) AND messages.attempts = attempt.number
+    WHERE messages.id = ANY($2) AND messages.id = attempt.id AND messages.state = ANY(state_from)
+      AND messages.attempts = attempt.number
     RETURNING messages.id, messages.subject, event_id, event_type, event_data),
   told AS (
     INSERT INTO events (id, subject, type, resource_id, data)

@@ -9,7 +9,8 @@ import { createMessageRows, MESSAGE_COLUMNS, type MessageRow } from './message-r
 /** From taking a row to writing its call down, which has a lease of its own. */
 const LEASE_SECONDS = 30;
 
-const DUE_COLUMNS = `${MESSAGE_COLUMNS}, attempts, tried, pauses, repeats, begun_at, expires_at`;
+const DUE_COLUMNS = `${MESSAGE_COLUMNS}, attempts, tried, pauses, repeats, begun_at, expires_at,
+  coalesce(octet_length(content), 0) AS content_bytes`;
 
 type DueRow = MessageRow & {
   readonly attempts: number;
@@ -18,6 +19,7 @@ type DueRow = MessageRow & {
   readonly repeats: number;
   readonly begun_at: Date | null;
   readonly expires_at: Date;
+  readonly content_bytes: number;
 };
 
 const isOfAddress =
@@ -36,6 +38,7 @@ export function createSendingTable(deps: SendingTableDeps): SendingStore {
     repeats: row.repeats,
     begunAt: row.begun_at ?? undefined,
     expiresAt: row.expires_at,
+    contentBytes: row.content_bytes,
   });
   const begunOf = ({ id, attempts, deduplication_id, content }: BegunRow): BegunAttempt => ({
     number: attempts,

@@ -1,24 +1,31 @@
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
 import { selfRegistration } from '@rollcall/platform/service/self-registration.ts';
 import { expect, onTestFinished, test } from 'vitest';
+import { startContractServer } from '../client/contract-server.ts';
 import { startRealRegistry } from '../client/real-registry.ts';
+
+/** Keeps a service of tests registered, until the test is over. */
+async function startRegistration(registry: string, isConnected: () => boolean): Promise<void> {
+  const actor = selfRegistration({
+    registries: [registry],
+    name: 'ledger-of-tests',
+    url: 'http://10.0.0.7:8080',
+    capabilities: ['rest'],
+    version: '1.2.3',
+    healthParts: [{ name: 'database', isNeeded: true, isConnected }],
+    log: createLogger('test', 'silent'),
+  });
+  await actor.start();
+  onTestFinished(() => actor.stop());
+}
 
 test('a service tells the registry of its health whenever it changes, also after the registry was away', async () => {
   const registry = await startRealRegistry();
   onTestFinished(() => registry[Symbol.asyncDispose]());
   let isConnected = true;
-  const actor = selfRegistration({
-    registries: [registry.url],
-    name: 'ledger-of-tests',
-    url: 'http://10.0.0.7:8080',
-    capabilities: ['rest'],
-    version: '1.2.3',
-    healthParts: [{ name: 'database', isNeeded: true, isConnected: () => isConnected }],
-    log: createLogger('test', 'silent'),
-  });
-  await actor.start();
-  onTestFinished(() => actor.stop());
+  await startRegistration(registry.url, () => isConnected);
   const client = createRegistryClient({ servers: registry.url });
   const shown = async () => {
     const { instances } = await client.listInstances('ledger-of-tests');
@@ -33,4 +40,22 @@ test('a service tells the registry of its health whenever it changes, also after
   isConnected = true;
   await registry.restart();
   await until(['healthy', true]);
+});
+
+test('it does so, too, where it could not reach the registry for longer than the TTL', async () => {
+  const registry = await startContractServer({ ttl: 1 });
+  onTestFinished(() => registry[Symbol.asyncDispose]());
+  registry.misbehave('POST /webhooks/health', { status: 200, body: {} });
+  let isConnected = true;
+  await startRegistration(registry.url, () => isConnected);
+  const reported = () => registry.callsOf('POST /webhooks/health').map(({ body }) => JSON.parse(body).status);
+  await expect.poll(reported).toEqual(['healthy']);
+  registry.misbehave('POST /services/', 'cut');
+  await sleep(1500);
+  const { length: before } = registry.callsOf('POST /services/');
+  // Before the second one is made, the first one has failed.
+  await expect.poll(() => registry.callsOf('POST /services/').length).toBeGreaterThanOrEqual(before + 2);
+  registry.misbehave('POST /services/', undefined);
+  isConnected = false;
+  await expect.poll(reported).toEqual(['healthy', 'unhealthy']);
 });

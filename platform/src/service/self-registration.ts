@@ -25,8 +25,8 @@ export interface SelfRegistrationOptions {
 const HEALTH_INTERVAL_MS = 2000;
 
 /**
- * Keeps this replica registered, and the registry told of its health as it changes. Started last and stopped first: nobody is sent here who is not
- * answered. Starting it waits for no registry.
+ * Keeps this replica registered, and the registry told of its health as it changes. Started last and
+ * stopped first: nobody is sent here who is not answered. Starting it waits for no registry.
  */
 export function selfRegistration(options: SelfRegistrationOptions): Actor {
   const { registries, name, url, capabilities, log } = options;
@@ -47,7 +47,8 @@ export function selfRegistration(options: SelfRegistrationOptions): Actor {
         );
       });
       registration.on('lost', ({ reason }) => {
-        health.isOf(undefined);
+        // Whoever could not reach the registry may still be known there, and is not registered again then.
+        if (reason === 'expired') health.isOf(undefined);
         log.warn({ reason }, 'the registration was lost');
       });
       registration.on('error', ({ error, retryInMs }) =>

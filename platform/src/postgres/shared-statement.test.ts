@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createSharedStatement } from './shared-statement.ts';
 
 interface Call {
@@ -70,6 +70,23 @@ test('while the database is away nothing is tried again: what became of a statem
   await endAll();
   expect((await results).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   expect(statements).toEqual([['a', 'b']]);
+});
+
+test('while the database is away, nobody waits longer than for a connection', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { call, statements, endAll } = recorded(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+  const results: Promise<string>[] = [];
+  for (const each of [{ row: 'a', isBad: true }, { row: 'b', isBad: true }, { row: 'c' }]) {
+    results.push(call(each));
+    await turns();
+  }
+  vi.advanceTimersByTime(3000);
+  results.push(call({ row: 'd' }));
+  const settled = Promise.allSettled(results);
+  await endAll();
+  expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'fulfilled']);
+  expect(statements).toEqual([['a'], ['b'], ['d']]);
 });
 
 test('two calls of one row are in two statements', async () => {

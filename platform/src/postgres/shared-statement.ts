@@ -4,6 +4,8 @@ import { isDatabaseUnavailable } from './pool.ts';
 const STATEMENTS_AT_A_TIME = 2;
 const MOST_CALLS = 100;
 const MOST_BYTES = 256 * 1024;
+/** While the database is away, nobody waits longer for a statement than for a connection. */
+const LONGEST_WAIT_MS = 3000;
 
 export interface SharedStatementOptions<Call, Result> {
   /** Runs one statement, which has its effect for all of the calls or for none. @returns a result for each, in order. */
@@ -16,6 +18,7 @@ export interface SharedStatementOptions<Call, Result> {
 
 interface Waiting<Call, Result> {
   readonly call: Call;
+  readonly sinceMs: number;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -57,14 +60,22 @@ export function createSharedStatement<Call, Result>(
       const results = await run(together.map(({ call }) => call));
       for (const [index, result] of results.entries()) together[index]?.resolve(result);
     } catch (error) {
-      if (together.length === 1 || isDatabaseUnavailable(error)) for (const { reject } of together) reject(error);
+      const isAway = isDatabaseUnavailable(error);
+      if (isAway) giveUp(error);
+      if (together.length === 1 || isAway) for (const { reject } of together) reject(error);
       else for (const each of together) await settle([each]);
     }
   }
 
+  function giveUp(error: unknown): void {
+    const longest = performance.now() - LONGEST_WAIT_MS;
+    for (const { sinceMs, reject } of waiting) if (sinceMs <= longest) reject(error);
+    waiting = waiting.filter(({ sinceMs }) => sinceMs > longest);
+  }
+
   return (call) =>
     new Promise((resolve, reject) => {
-      waiting.push({ call, resolve, reject });
+      waiting.push({ call, sinceMs: performance.now(), resolve, reject });
       schedule();
     });
 }

@@ -105,6 +105,24 @@ async function atStripeRefund(paymentId: string): Promise<StripeObject> {
   };
 }
 
+test('as much goes back twice by decisions, since a refund came back in between: both are entered', async () => {
+  const id = await paid();
+  for (const state of ['succeeded', 'partially_refunded']) {
+    // As though the payer's bank had returned what went back before.
+    await database.query(`UPDATE payments SET refunded = 0 WHERE id = $1`, [id]);
+    await untilPayment(shop, id, state);
+    await tell('refund.updated', await atStripeRefund(id));
+    await untilPayment(shop, id, 'needs_review');
+    await shop.post(`/payments/${id}/resolve`, { outcome: 'refunded' });
+  }
+  const { rows } = await database.query(
+    `SELECT amount::int FROM ledger_entries JOIN ledger_postings ON entry_id = id
+     WHERE payment_id = $1 AND kind = 'refund' AND account = 'provider:stripe'`,
+    [id],
+  );
+  expect(rows).toEqual([{ amount: -1000 }, { amount: -1000 }]);
+});
+
 test('a payment without money that is booked has nothing to keep', async () => {
   const made = await madePayment(shop, { provider: 'stripe' });
   const session = await atStripe('checkout.session', made.id);

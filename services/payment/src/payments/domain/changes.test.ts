@@ -145,6 +145,8 @@ describe('what a provider says', () => {
 const decide = (outcome: Decision) => ({ event: `resolved_${outcome}`, source: 'caller' }) as const;
 
 const plan = (snapshot: Snapshot, outcome: Decision) => planChange(snapshot, decide(outcome), 'review');
+/** Of what a person says went back, of a payment that was changed last at the epoch. */
+const REFUND = 'refund:p1:1970-01-01T00:00:00.000Z';
 
 describe('a person decides', () => {
   const inDoubt = { ...charge, fee: undefined, isBooked: false };
@@ -162,7 +164,7 @@ describe('a person decides', () => {
     expect(plan(snapshot, 'refunded')).toMatchObject({
       payment: { state: 'refunded', balance: { captured: 14_950n, refunded: 14_950n } },
     });
-    expect(postings(snapshot, decide('refunded'))?.map(([key]) => key)).toEqual(['capture:p1:ch_1', 'refund:p1:14950']);
+    expect(postings(snapshot, decide('refunded'))?.map(([key]) => key)).toEqual(['capture:p1:ch_1', REFUND]);
   });
 
   test('that it is not: nothing is booked', () => {
@@ -179,7 +181,7 @@ describe('a person decides', () => {
     });
     expect(postings(snapshot, decide('refunded'))).toEqual([
       ['capture:p1:ch_2', 'provider:yoco 14950', 'sales -14950'],
-      ['refund:p1:14950', 'sales 14950', 'provider:yoco -14950'],
+      [REFUND, 'sales 14950', 'provider:yoco -14950'],
     ]);
   });
 
@@ -190,7 +192,16 @@ describe('a person decides', () => {
       payment: { state: 'partially_refunded', balance: { captured: 14_950n, refunded: 950n } },
       returns: [{ ...returned, isBooked: true }],
     });
-    expect(postings(snapshot, decide('refunded'))).toEqual([['refund:p1:950', 'sales 950', 'provider:yoco -950']]);
+    expect(postings(snapshot, decide('refunded'))).toEqual([[REFUND, 'sales 950', 'provider:yoco -950']]);
+  });
+
+  test('that as much went back again, since a refund had been returned: it is entered again', () => {
+    const returned = { refundRef: 're_2', money, isBooked: false, isDismissed: false };
+    const keys = [0, 1].map((at) => {
+      const snapshot = { ...some('needs_review', { updatedAt: new Date(at) }, [charge]), returns: [returned] };
+      return postings(snapshot, decide('refunded'))?.[0]?.[0];
+    });
+    expect(keys).toEqual([REFUND, 'refund:p1:1970-01-01T00:00:00.001Z']);
   });
 
   test('that the second of two charges never was: no later decision books it', () => {

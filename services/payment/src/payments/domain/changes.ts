@@ -176,9 +176,9 @@ function isOpenWith({ disputes }: Snapshot, told: KnownDispute | undefined): boo
   return [...others, ...(told === undefined ? [] : [told])].some(({ state }) => state === 'open');
 }
 
-/** Of what a person says went back. What had gone back by then is no other time the same. */
-function backEntries(payment: Payment, { back, balance }: Doubt & WithBalance) {
+/** Of what a person says went back. As much may go back again, after a bank has returned a refund. */
+function backEntries(payment: Payment, { back }: Doubt) {
   if (back === 0n) return [];
-  const cause = `${payment.id}:${balance.refunded}`;
+  const cause = `${payment.id}:${payment.updatedAt.toISOString()}`;
   return [entryOf(payment, 'refund', { cause, money: { ...payment.money, amount: back } })];
 }

@@ -76,3 +76,24 @@ test('a dispute of all that was paid, lost, leaves nothing to refund', async () 
   await untilPayment(shop, id, 'refunded');
   expect((await shop.post(`/payments/${id}/refunds`, { reason: 'once more' })).status).toBe(409);
 });
+
+test.each(['lost', 'opened and lost'])('money of a dispute that an older version %s is taken once', async (what) => {
+  const shop = await payment.callerOf(what);
+  const { id, intent } = await paid(shop);
+  if (what === 'lost') {
+    await control('disputes', { paymentIntent: intent, amount: 950 });
+    await untilPayment(shop, id, 'disputed');
+    await database.query(`UPDATE disputes SET state = 'lost' WHERE payment_id = $1`, [id]);
+  } else
+    await database.query(
+      `INSERT INTO disputes (provider, dispute_ref, payment_id, amount, currency, state)
+       VALUES ('stripe', 'dp_older', $1, 950, 'ZAR', 'lost')`,
+      [id],
+    );
+  await database.query(`UPDATE payments SET state = 'partially_refunded', refunded = 950 WHERE id = $1`, [id]);
+  const second = await control('disputes', { paymentIntent: intent, amount: 1000 });
+  await untilPayment(shop, id, 'disputed');
+  await control(`disputes/${second.id}/close`, { outcome: 'lost' });
+  const ended = await untilPayment(shop, id, 'partially_refunded');
+  expect(ended.body).toMatchObject({ amountRefunded: 1950 });
+});

@@ -1,6 +1,6 @@
 import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { Vault } from '@rollcall/platform/vault.ts';
-import type { KnownCharge, KnownDispute, KnownReturn, Snapshot } from '../domain/payments.ts';
+import type { KnownCharge, KnownDispute, KnownReturn, Payment, Snapshot } from '../domain/payments.ts';
 import { PAYMENT_COLUMNS, type PaymentRow, paymentOf } from './payment-rows.ts';
 
 interface MoneyRow {
@@ -18,7 +18,7 @@ type KnownRow = MoneyRow &
         readonly is_dismissed: boolean;
       }
     | { readonly kind: 'return'; readonly is_booked: boolean; readonly is_dismissed: boolean }
-    | { readonly kind: 'dispute'; readonly state: KnownDispute['state']; readonly counted: string }
+    | { readonly kind: 'dispute'; readonly state: KnownDispute['state']; readonly counted: string | null }
   );
 
 const LOCK = { name: 'lock payment', text: `SELECT ${PAYMENT_COLUMNS} FROM payments WHERE id = $1 FOR UPDATE` };
@@ -43,17 +43,18 @@ export async function lockPayment(client: PoolClient, vault: Vault, id: string):
   if (row === undefined) return undefined;
   // A statement of its own: it sees what the one who had the lock before has written.
   const { rows: known } = await client.query<KnownRow>({ ...MONEY, values: [id] });
-  return { payment: paymentOf(vault, row), ...knownOf(known) };
+  const payment = paymentOf(vault, row);
+  return { payment, ...knownOf(known, payment) };
 }
 
-function knownOf(rows: readonly KnownRow[]): Omit<Snapshot, 'payment'> {
+function knownOf(rows: readonly KnownRow[], payment: Payment): Omit<Snapshot, 'payment'> {
   const charges: KnownCharge[] = [];
   const returns: KnownReturn[] = [];
   const disputes: KnownDispute[] = [];
   for (const row of rows) {
     const money = { amount: BigInt(row.amount), currency: row.currency };
     if (row.kind === 'dispute')
-      disputes.push({ disputeRef: row.ref, money, state: row.state, counted: BigInt(row.counted) });
+      disputes.push({ disputeRef: row.ref, money, state: row.state, counted: countedOf(row, payment) });
     else if (row.kind === 'return')
       returns.push({ refundRef: row.ref, money, isBooked: row.is_booked, isDismissed: row.is_dismissed });
     else {
@@ -62,4 +63,15 @@ function knownOf(rows: readonly KnownRow[]): Omit<Snapshot, 'payment'> {
     }
   }
   return { charges, returns, disputes };
+}
+
+/** An older version took at once what was there to take, and did not write down how much (migration 0053). */
+function countedOf(
+  { state, amount, counted }: Extract<KnownRow, { readonly kind: 'dispute' }>,
+  { balance }: Payment,
+): bigint {
+  if (counted !== null) return BigInt(counted);
+  if (state !== 'lost') return 0n;
+  const lost = BigInt(amount);
+  return lost < balance.refunded ? lost : balance.refunded;
 }

@@ -115,14 +115,16 @@ async function writeSeldomMoney(client: PoolClient, planned: PlannedChange): Pro
 
 /** @throws Error where another payment has the dispute. */
 async function writeDispute(client: PoolClient, { id, provider }: Payment, dispute: KnownDispute): Promise<void> {
-  const { disputeRef, money, state, counted } = dispute;
+  const { disputeRef, money, state } = dispute;
+  // An older version that runs beside this one, or after it, ends a dispute without counting.
+  const counted = state === 'lost' ? dispute.counted.toString() : undefined;
   const { rowCount } = await client.query(
     `INSERT INTO disputes (provider, dispute_ref, payment_id, amount, currency, state, counted)
      VALUES ($1, $2, $3, $4, $5, $6, $7)
      ON CONFLICT (provider, dispute_ref) DO UPDATE SET state = excluded.state, counted = excluded.counted,
        updated_at = now()
      WHERE disputes.payment_id = excluded.payment_id`,
-    [provider, disputeRef, id, money.amount.toString(), money.currency, state, counted.toString()],
+    [provider, disputeRef, id, money.amount.toString(), money.currency, state, counted],
   );
   if (rowCount !== 1) throw new Error('The dispute is of another payment');
 }

@@ -95,7 +95,7 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
     async resolve(id, outcome) {
       const { rowCount } = await pool().query(
         `UPDATE notifications SET state = CASE WHEN $2 THEN 'new' ELSE 'done' END, attempts = 0,
-           due_at = CASE WHEN $2 THEN now() END
+           due_at = CASE WHEN $2 THEN now() END, sealed = CASE WHEN $2 THEN sealed END
          WHERE id = $1 AND state = 'review' AND (sealed IS NOT NULL OR NOT $2)`,
         [id, outcome === 'again'],
       );

@@ -23,6 +23,18 @@ test.each([
   { what: 'can be paid', payment: open, hours: 1, kind: 'wait' },
   { what: 'was not paid in time', payment: open, hours: 24.1, kind: 'look_up' },
   {
+    what: 'was not paid in time, and was looked up often before',
+    payment: { ...open, lookUps: 20, lastLookUpAt: at(23) },
+    hours: 24.1,
+    kind: 'look_up',
+  },
+  {
+    what: 'was not paid, and was not looked up for days',
+    payment: { ...open, lookUps: 20, lastLookUpAt: at(23) },
+    hours: 97,
+    kind: 'look_up',
+  },
+  {
     what: 'was not paid, and nobody can say',
     payment: { ...open, lookUps: 20, lastLookUpAt: at(90) },
     hours: 97,

@@ -1,5 +1,5 @@
 import { backoffMs } from '@rollcall/platform/retry.ts';
-import { planLookUp } from '../../domain/lookups.ts';
+import { type OpenOutcome, planLookUp } from '../../domain/lookups.ts';
 import { isSettled } from '../../domain/payment-states.ts';
 import type { Payment } from './payments.ts';
 
@@ -45,8 +45,8 @@ export function planWork(payment: Open, now: Date): PaymentWork {
   if (checkoutRef !== undefined && now < expiresAt) return { kind: 'wait', until: expiresAt };
   const since = checkoutRef === undefined ? calledAt : expiresAt;
   const isAccepted = processingAt !== undefined;
-  const lastLookUp = lastOf(lastLookUpAt, since);
-  const decision = planLookUp({ since: instant(since), lookUps, lastLookUpAt: lastLookUp, isAccepted }, instant(now));
+  const outcome = { since: instant(since), isAccepted, ...lookUpsAfter(since, { lookUps, lastLookUpAt }) };
+  const decision = planLookUp(outcome, instant(now));
   if (decision.kind === 'wait') return { kind: 'wait', until: new Date(decision.until.epochMilliseconds) };
   return decision.kind === 'give_up' ? decision : { kind: 'look_up' };
 }
@@ -72,9 +72,13 @@ export function dueAt(payment: Open, now: Date): Date | undefined {
   return work.kind === 'wait' ? work.until : now;
 }
 
-/** Lookups while the payer could still pay say nothing about the time after. */
-function lastOf(lastLookUpAt: Date | undefined, since: Date): Temporal.Instant | undefined {
-  return lastLookUpAt === undefined || lastLookUpAt < since ? undefined : instant(lastLookUpAt);
+/** Lookups while the payer could still pay, and calls for the checkout, say nothing about the time after. */
+function lookUpsAfter(
+  since: Date,
+  { lookUps, lastLookUpAt }: Pick<Open, 'lookUps' | 'lastLookUpAt'>,
+): Pick<OpenOutcome, 'lookUps' | 'lastLookUpAt'> {
+  if (lastLookUpAt === undefined || lastLookUpAt < since) return { lookUps: 0, lastLookUpAt: undefined };
+  return { lookUps, lastLookUpAt: instant(lastLookUpAt) };
 }
 
 function instant(date: Date): Temporal.Instant {

@@ -171,6 +171,7 @@ const TIME_PASSES = [
      called_at = least(called_at, now() - CASE WHEN is_told_by_sums THEN interval '25 hours' ELSE interval '2 minutes' END)
    WHERE state IN ('pending', 'processing')`,
   `UPDATE subscriptions SET due_at = now() WHERE open_key IS NOT NULL OR ${NOT_RENEWED}`,
+  'UPDATE errands SET due_at = now()',
 ];
 
 const OPEN = `
@@ -180,6 +181,7 @@ const OPEN = `
     FROM refunds JOIN payments ON payments.id = payment_id WHERE refunds.state <> 'succeeded'
   UNION ALL SELECT 'notification', id, state, concat_ws(' ', provider, remark, attempts)
     FROM notifications WHERE state <> 'done'
+  UNION ALL SELECT 'errand', id, kind, concat_ws(' ', provider, attempts) FROM errands
   UNION ALL SELECT 'subscription', id, state, concat_ws(' ', open_key, open_charge, open_payment_id, due_at)
     FROM subscriptions WHERE open_key IS NOT NULL OR ${NOT_RENEWED}
   LIMIT 10`;

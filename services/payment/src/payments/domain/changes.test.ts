@@ -337,6 +337,16 @@ describe('a dispute', () => {
     expect(planChange(again, { event: 'captured', source: 'lookup' }, 'review')?.disputes).toEqual([]);
   });
 
+  test('that was lost keeps money that comes too late from being given back by itself', () => {
+    const before = { ...some('failed'), disputes: [{ ...knownDispute('lost'), counted: 0n }] };
+    const late = planChange(before, captured, 'refund');
+    expect(late).toMatchObject({ payment: { state: 'needs_review' }, refund: 0n, charges: [{ isBooked: false }] });
+    const snapshot = { ...before, payment: late?.payment ?? before.payment, charges: late?.charges ?? [] };
+    expect(plan(snapshot, 'paid')).toMatchObject({
+      payment: { state: 'refunded', balance: { captured: 14_950n, refunded: 14_950n } },
+    });
+  });
+
   test('that is lost takes its money, and what was in no dispute stays', () => {
     const snapshot = { ...some('disputed', {}, [charge]), disputes: [knownDispute('open')] };
     expect(after(snapshot, say('lost'))).toEqual(['refunded', 14_950n, ['dispute_lost:p1:dp_1']]);

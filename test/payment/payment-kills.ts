@@ -8,7 +8,7 @@ import { killInRounds, type Load, startLoad, victimOf } from '../support/kills.t
 import { startAgain } from '../support/postgres.ts';
 import type { Answer } from '../support/replica.ts';
 import type { Supervised } from '../support/supervised.ts';
-import { type Caller, connectTo, idOf } from './billing-service.ts';
+import { type Caller, connectTo, idOf, makeRenewalsOf } from './billing-service.ts';
 import { type Moved, moneyAt } from './money-at-providers.ts';
 import { choose, type PaymentService, startPayment, tea } from './payment-service.ts';
 
@@ -79,15 +79,7 @@ async function openShop(payment: PaymentService): Promise<Shop> {
 
 async function makeRenewalsDue(databaseUrl: string, { subscriptionId }: Shop): Promise<void> {
   await using database = await connectTo(databaseUrl);
-  await database.query(
-    `INSERT INTO subscriptions (id, subject, customer_id, plan_id, plan_version, provider, method_id, state, collection,
-       time_zone, anchor, next_index, cancel_at_period_end, pending_amount, credit_balance, open_by_checkout, due_at,
-       created_at)
-     SELECT gen_random_uuid(), subject, customer_id, plan_id, plan_version, provider, method_id, state, collection,
-       time_zone, anchor - interval '1 month', 1, false, 0, 0, false, now(), created_at
-     FROM subscriptions, generate_series(1, $2) WHERE id = $1`,
-    [subscriptionId, RENEWALS_A_ROUND],
-  );
+  await makeRenewalsOf(database, subscriptionId, RENEWALS_A_ROUND);
 }
 
 /** Of a careful client, by whichever replica answers. */

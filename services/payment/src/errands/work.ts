@@ -11,7 +11,7 @@ const AT_ONCE = 3;
 /** Longer than a call takes. */
 const LEASE_SECONDS = 60;
 const BACKOFF = { baseMs: 10_000, maxMs: 6 * 3_600_000 };
-/** Then somebody has to do it at the provider's own page. */
+/** Then somebody has to see to it; the row stays, and is due no more. */
 const GIVE_UP_AFTER_MS = 14 * 86_400_000;
 
 interface ErrandRow {
@@ -60,16 +60,18 @@ async function run({ vault, providers }: ErrandWorkDeps, row: ErrandRow): Promis
 async function end({ pool, clock, log }: ErrandWorkDeps, row: ErrandRow, result: Outcome<unknown> | undefined) {
   const { id, provider, kind, attempts, created_at: createdAt } = row;
   const isOpen = result?.outcome === 'failed' || result?.outcome === 'unknown';
-  const isLate = clock.now().getTime() - createdAt.getTime() > GIVE_UP_AFTER_MS;
-  if (isOpen && !isLate) {
-    const delayMs = Math.max(backoffMs(attempts, BACKOFF), result.retryAfterMs ?? 0);
-    log.warn({ errandId: id, provider, kind, attempts, reason: result.reason }, 'a provider has not run an errand');
-    await pool().query(
-      'UPDATE errands SET attempts = attempts + 1, due_at = now() + make_interval(secs => $2) WHERE id = $1',
-      [id, delayMs / 1000],
-    );
+  if (!isOpen) {
+    await pool().query('DELETE FROM errands WHERE id = $1', [id]);
     return;
   }
-  if (isOpen) log.error({ errandId: id, provider, kind }, 'an errand is given up: see to it at the provider');
-  await pool().query('DELETE FROM errands WHERE id = $1', [id]);
+  const isLate = clock.now().getTime() - createdAt.getTime() > GIVE_UP_AFTER_MS;
+  const delayMs = isLate ? undefined : Math.max(backoffMs(attempts, BACKOFF), result.retryAfterMs ?? 0);
+  const told = { errandId: id, provider, kind, attempts, reason: result.reason };
+  if (isLate) log.error(told, 'an errand is given up until somebody makes it due again');
+  else log.warn(told, 'a provider has not run an errand');
+  await pool().query(
+    `UPDATE errands SET attempts = attempts + 1, due_at = now() + make_interval(secs => $2::double precision / 1000)
+     WHERE id = $1`,
+    [id, delayMs],
+  );
 }

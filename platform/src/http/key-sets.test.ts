@@ -17,13 +17,14 @@ beforeEach(() => {
 });
 
 /** An issuer whose key set is, or is not, to be had, at a time of the test's. */
-function startIssuer() {
+function startIssuer(persistsMs = 0) {
   const issuer = { answer: async () => new Response('away', { status: 502 }), fetches: 0 };
   const fetch = () => {
     issuer.fetches += 1;
     return issuer.answer();
   };
-  const keySet = createKeySet(url, { clock: { ...systemClock, monotonicMs: () => Date.now() }, fetch });
+  const clock = { ...systemClock, monotonicMs: () => Date.now() };
+  const keySet = createKeySet(url, { clock, fetch, persistsMs });
   const verify = async (kid = 'one') => {
     const token = await new SignJWT({ sub: 'tests' }).setProtectedHeader({ alg: 'ES256', kid }).sign(pair.privateKey);
     return (await jwtVerify(token, keySet)).payload.sub;
@@ -52,15 +53,15 @@ test.each<[string, () => Promise<Response>]>([
     'takes too long',
     () => Promise.reject(new DOMException('The operation was aborted due to timeout', 'TimeoutError')),
   ],
-])('an issuer that %s is asked again after five seconds, not for each token', async (_what, answer) => {
+])('an issuer that %s is asked again after a second, not for each token', async (_what, answer) => {
   const { issuer, verify } = startIssuer();
   issuer.answer = answer;
   for (let count = 0; count < 10; count += 1) await expectUnavailable(verify());
   expect(issuer.fetches).toBe(1);
-  vi.setSystemTime(4999);
+  vi.setSystemTime(999);
   issuer.answer = published;
   await expectUnavailable(verify());
-  vi.setSystemTime(5000);
+  vi.setSystemTime(1000);
   expect(await verify()).toBe('tests');
   expect(issuer.fetches).toBe(2);
 });
@@ -107,4 +108,29 @@ test('a key that the issuer has since published is found', async () => {
   vi.setSystemTime(30_000);
   expect(await verify('two')).toBe('tests');
   await expect(verify('one')).rejects.toThrow('no applicable key found');
+});
+
+test.each<[string, () => Promise<Response>]>([
+  ['refuses connections', () => Promise.reject(new TypeError('fetch failed'))],
+  ['answers 503', async () => new Response('starting', { status: 503 })],
+])('nobody hears of an issuer that %s for a moment', async (_what, answer) => {
+  const { issuer, verify } = startIssuer(10_000);
+  issuer.answer = async () => {
+    if (issuer.fetches === 3) issuer.answer = published;
+    return answer();
+  };
+  expect(await Promise.all([verify(), verify(), verify()])).toEqual(['tests', 'tests', 'tests']);
+  expect(issuer.fetches).toBe(4);
+});
+
+test('keys that were had count for an hour while the issuer is away, and no other does', async () => {
+  const { issuer, verify } = startIssuer();
+  issuer.answer = published;
+  expect(await verify()).toBe('tests');
+  issuer.answer = () => Promise.reject(new TypeError('fetch failed'));
+  vi.setSystemTime(3_600_000);
+  expect(await verify()).toBe('tests');
+  await expectUnavailable(verify('unknown'));
+  vi.setSystemTime(3_602_000);
+  await expectUnavailable(verify());
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pageTokenHash, sealedPersonal } from '@rollcall/payment/payments/store/payment-rows.ts';
 import { sealedTables } from '@rollcall/payment/sealed-tables.ts';
 import { createBlindIndex, createVault } from '@rollcall/platform/vault.ts';
 import type { Client } from 'pg';
@@ -177,7 +178,14 @@ test('who was erased reads so, is in no list, and gets nothing new; what was iss
   expect(erased.body).toMatchObject({ erasedAt: expect.any(String) });
 
   expect((await shop.delete(path)).body).toEqual(erased.body);
-  expect((await shop.get(path)).body).toEqual(erased.body);
+  // As a version that knows of nobody erased does by PATCH.
+  await database.query(`UPDATE customers SET sealed = $2, email_index = '\\x01' WHERE id = $1`, [
+    customerId,
+    vault.seal(JSON.stringify(PERSON), `customer ${customerId}`),
+  ]);
+  expect((await shop.get(path)).body).toMatchObject({ email: PERSON.email });
+  expect((await shop.delete(path)).body).toEqual({ ...erased.body, updatedAt: expect.any(String) });
+  expect((await shop.get(path)).body).toEqual({ ...erased.body, updatedAt: expect.any(String) });
   expect((await shop.get(`/customers?email=${PERSON.email}`)).body).toMatchObject({ total: 0 });
   for (const answer of [
     await shop.patch(path, { email: 'again@example.com' }),
@@ -209,6 +217,80 @@ test('who pays late after being erased leaves no card, and no notification', { t
   await untilNoErrands();
   await vi.waitFor(async () => expect(await traces()).toEqual([]), 20_000);
   expect(await cardsAtStripe()).toBe(0);
+});
+
+/** Payments as they are once they are over, each with a refund, and notifications that an older version ended. */
+async function writeMany(customerId: string, count: number): Promise<void> {
+  const ids = Array.from({ length: count }, () => randomUUID());
+  const { email: customerEmail, metadata } = PERSON;
+  const sealed = ids.map((id) =>
+    sealedPersonal(vault, id, { customerEmail, metadata, itemName: 'Tea', pageToken: id, method: { token: 'cus_1' } }),
+  );
+  await database.query(
+    `INSERT INTO payments (id, subject, provider, purpose, amount, currency, state, captured, refunded, sealed,
+       email_index, method_index, page_token_hash, customer_id, expires_at)
+     SELECT id, 'shop', 'stripe', 'pay', 100, 'ZAR', 'refunded', 100, 100, sealed, '\\x01', '\\x01', hash, $4, now()
+     FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) AS made (id, sealed, hash)`,
+    [ids, sealed, ids.map(pageTokenHash), customerId],
+  );
+  await database.query(
+    `INSERT INTO refunds (id, payment_id, subject, amount, currency, state, sealed)
+     SELECT id, id, 'shop', 100, 'ZAR', 'succeeded', sealed FROM unnest($1::uuid[], $2::bytea[]) AS made (id, sealed)`,
+    [ids, ids.map((id) => vault.seal(JSON.stringify({ reason: 'Erna asked' }), `refund ${id}`))],
+  );
+  await database.query(
+    `INSERT INTO notifications (id, provider, event_key, state, sealed)
+     SELECT id, 'stripe', id::text, 'done', sealed FROM unnest($1::uuid[], $2::bytea[]) AS made (id, sealed)`,
+    [ids, ids.map((id) => vault.seal(customerEmail, `notification ${id}`))],
+  );
+}
+
+test('of many payments, and of what older versions left, nothing is left', { timeout: 90_000 }, async () => {
+  const customerId = await newCustomer();
+  await writeMany(customerId, 1200);
+  expect((await traces()).length).toBeGreaterThan(3600);
+  expect((await shop.delete(`/customers/${customerId}`)).status).toBe(200);
+  expect(await traces()).toEqual([]);
+  const { rows } = await database.query(
+    `SELECT count(*)::int AS payments, count(DISTINCT page_token_hash)::int AS pages, count(erased_at)::int AS erased,
+       (count(email_index) + count(method_index))::int AS found FROM payments WHERE customer_id = $1`,
+    [customerId],
+  );
+  expect(rows).toEqual([{ payments: 1200, pages: 1200, erased: 1200, found: 0 }]);
+});
+
+test('a draft that was taken back loses what it was made with', async () => {
+  const customerId = await newCustomer();
+  const items = [{ description: 'Tea', amount: 1, quantity: 1 }];
+  const draft = `/invoices/${idOf(await shop.post('/invoices', { customerId, items, metadata: PERSON.metadata }))}`;
+  await shop.post(`${draft}/void`, undefined, randomUUID());
+  const before = (await shop.get(draft)).body;
+  expect(before).toMatchObject({ status: 'void', metadata: PERSON.metadata });
+  expect((await shop.delete(`/customers/${customerId}`)).status).toBe(200);
+  expect((await shop.get(draft)).body).toEqual({ ...before, metadata: {} });
+  expect(await traces()).toEqual([]);
+});
+
+test('what was answered is found by indexes', { timeout: 90_000 }, async () => {
+  const customerId = await newCustomer();
+  await database.query(
+    `INSERT INTO idempotency_keys (subject, operation, key, fingerprint, resource_id, about, claimed_until)
+     SELECT 'other', 'cancelPayment', n::text, '\\x', gen_random_uuid(), gen_random_uuid(), now()
+     FROM generate_series(1, 20000) AS n`,
+  );
+  await database.query('ANALYZE idempotency_keys');
+  const scans = async () => {
+    const { rows } = await database.query<{ scans: number }>(
+      `SELECT idx_scan::int AS scans FROM pg_stat_user_indexes
+       WHERE indexrelname IN ('idempotency_keys_of_resource', 'idempotency_keys_about') AND schemaname = 'payment'`,
+    );
+    return rows.map((row) => row.scans);
+  };
+  const before = await scans();
+  expect((await shop.delete(`/customers/${customerId}`)).status).toBe(200);
+  await expect
+    .poll(async () => (await scans()).map((count, at) => count > (before[at] ?? count)), { timeout: 60_000 })
+    .toEqual([true, true]);
 });
 
 /** Runs one after the other on a row that another transaction has, so that both wait for it. */

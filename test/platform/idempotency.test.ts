@@ -5,6 +5,7 @@ import { ServiceError } from '@rollcall/platform/errors.ts';
 import {
   type Answer,
   createIdempotency,
+  forgetOutcomes,
   type Idempotency,
   type KeyedCall,
 } from '@rollcall/platform/postgres/idempotency.ts';
@@ -174,6 +175,35 @@ test('who was slower than its claim changes nothing of the answer of who took it
   held.resolve();
   await slow;
   expect(await idempotency.once(one, makeThing)).toEqual({ answer, isReplayed: true });
+});
+
+test('what was answered is forgotten by what it was about, though a call ends later', async () => {
+  const about = randomUUID();
+  const ended = call({ about });
+  const made = await idempotency.once(call(), makeThing);
+  await idempotency.once(ended, makeThing);
+  const running = call({ about });
+  const begun = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const answered = idempotency.once(running, async (id) => {
+    begun.resolve();
+    await held.promise;
+    return makeThing(id);
+  });
+  await begun.promise;
+  await forgetOutcomes(pool, [about, String(made.answer.body['id'])]);
+  held.resolve();
+  const { answer } = await answered;
+  const { rows } = await pool.query('SELECT outcome FROM idempotency_keys WHERE about = $1 OR resource_id = $2', [
+    about,
+    made.answer.body['id'],
+  ]);
+  expect(rows).toEqual([{ outcome: null }, { outcome: null }, { outcome: null }]);
+  await pool.query('UPDATE idempotency_keys SET claimed_until = now() WHERE about = $1', [about]);
+  expect(await idempotency.once(running, makeThing)).toMatchObject({
+    isReplayed: false,
+    answer: { body: { id: answer.body['id'], isNew: false } },
+  });
 });
 
 const refused = { status: 402, message: 'refused' };

@@ -78,7 +78,7 @@ export async function prepareBilling(
     },
     async build({ taking, payments }) {
       const { idempotency, log } = ground;
-      const customers = createCustomerTable({ pool, vault, emails: index('customer email'), methods });
+      const customers = createCustomerTable({ ...deps, emails: index('customer email') });
       const plans = createPlanTable(pool);
       const invoices = createInvoiceTable(deps);
       const subscribing: SubscribingDeps = {

@@ -12,8 +12,9 @@ import {
   type PersonalFields,
   sealedCustomer,
 } from './customer-rows.ts';
-import { eraseCustomer } from './erasure.ts';
+import { dropRemains, eraseCustomer } from './erasure.ts';
 import type { MethodRows } from './methods.ts';
+import type { InvoiceSealer } from './sealed-invoices.ts';
 
 export interface CustomerTableDeps {
   /** Throws while the schema is not there yet. */
@@ -22,6 +23,7 @@ export interface CustomerTableDeps {
   /** Of addresses. */
   readonly emails: BlindIndex;
   readonly methods: MethodRows;
+  readonly sealer: InvoiceSealer;
 }
 
 export function createCustomerTable(deps: CustomerTableDeps): CustomerStore {
@@ -75,7 +77,9 @@ export function createCustomerTable(deps: CustomerTableDeps): CustomerStore {
       }),
     async erase(id, owner) {
       if ((await findCustomer(pool(), vault, { id, owner })) === undefined) return undefined;
-      return inTransaction(pool(), (client) => eraseCustomer(client, deps, id));
+      const erased = await inTransaction(pool(), (client) => eraseCustomer(client, deps, id));
+      await dropRemains(pool(), id);
+      return erased;
     },
   };
 }

@@ -1,14 +1,16 @@
 import { forgetOutcomes } from '@rollcall/platform/postgres/idempotency.ts';
-import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { Vault } from '@rollcall/platform/vault.ts';
-import { erasePayers, lockPaymentsOf } from '../../payments/store/erasure.ts';
+import { dropUnnamedNotifications, erasePayers, lockPaymentsOf } from '../../payments/store/erasure.ts';
 import { blankCustomer, type Customer, type OpenThings, refuseWhileOpen } from '../domain/customers.ts';
 import { findCustomer, sealedCustomer } from './customer-rows.ts';
 import type { MethodRows } from './methods.ts';
+import type { InvoiceSealer } from './sealed-invoices.ts';
 
 export interface ErasureDeps {
   readonly vault: Vault;
   readonly methods: MethodRows;
+  readonly sealer: InvoiceSealer;
 }
 
 /** So many of a kind are named. */
@@ -23,13 +25,14 @@ const NAMED = 10;
  */
 export async function eraseCustomer(
   client: PoolClient,
-  { vault, methods }: ErasureDeps,
+  { vault, methods, sealer }: ErasureDeps,
   id: string,
 ): Promise<Customer | undefined> {
   await lockPaymentsOf(client, id);
   await client.query('SELECT FROM customers WHERE id = $1 FOR UPDATE', [id]);
   const customer = await findCustomer(client, vault, { id, owner: undefined });
-  if (customer === undefined || customer.erasedAt !== undefined) return customer;
+  // An older version that runs beside this one, or after it, fills an erased one again.
+  if (customer === undefined || (customer.erasedAt !== undefined && customer.email === '')) return customer;
   // Those that were made since the first look are open.
   const payments = await lockPaymentsOf(client, id);
   refuseWhileOpen({
@@ -46,12 +49,36 @@ export async function eraseCustomer(
   );
   const ids = payments.map((payment) => payment.id);
   await erasePayers(client, vault, ids);
-  await forgetOutcomes(client, [id]);
+  await blankDrafts(client, sealer, id);
   await client.query(
-    `UPDATE customers SET sealed = $2, email_index = NULL, erased_at = now(), updated_at = now() WHERE id = $1`,
+    `UPDATE customers SET sealed = $2, email_index = NULL, erased_at = COALESCE(erased_at, now()), updated_at = now()
+     WHERE id = $1`,
     [id, sealedCustomer(vault, id, blankCustomer)],
   );
   return findCustomer(client, vault, { id, owner: undefined });
+}
+
+/** Drafts that were taken back keep what they billed, as payments keep what was paid for, and no metadata. */
+async function blankDrafts(client: PoolClient, sealer: InvoiceSealer, customerId: string): Promise<void> {
+  const { rows } = await client.query<{ id: string; sealed: Buffer }>(
+    'SELECT id, sealed FROM invoices WHERE customer_id = $1 AND finalized_at IS NULL',
+    [customerId],
+  );
+  const blank = rows.map(({ id, sealed }) => sealer.seal(id, { lines: sealer.openInvoice(id, sealed).lines }));
+  await client.query(
+    `UPDATE invoices SET sealed = blank.sealed FROM unnest($1::uuid[], $2::bytea[]) AS blank (id, sealed)
+     WHERE invoices.id = blank.id`,
+    [rows.map(({ id }) => id), blank],
+  );
+}
+
+/** Drops what is nowhere by the customer's name. Once the erasure is kept; done again where it ended half way. */
+export async function dropRemains(pool: Pool, customerId: string): Promise<void> {
+  const tables = ['payments', 'invoices', 'subscriptions'];
+  const idsIn = tables.map((table) => `SELECT id FROM ${table} WHERE customer_id = $1`).join(' UNION ALL ');
+  const { rows } = await pool.query<{ id: string }>(idsIn, [customerId]);
+  await forgetOutcomes(pool, [customerId, ...rows.map(({ id }) => id)]);
+  await dropUnnamedNotifications(pool);
 }
 
 async function openOf(client: PoolClient, customerId: string): Promise<Omit<OpenThings, 'payments'>> {

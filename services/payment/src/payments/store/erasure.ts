@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { forgetOutcomes } from '@rollcall/platform/postgres/idempotency.ts';
-import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { Vault } from '@rollcall/platform/vault.ts';
 import { PAYMENT_COLUMNS, type PaymentRow, pageTokenHash, paymentOf, sealedPersonal } from './payment-rows.ts';
 import { sealedText } from './refunds.ts';
+
+/** So many rows are read and written by one statement. */
+const BATCH = 500;
 
 /** A payment, as far as it may keep its customer from being erased. */
 interface LockedPayment {
@@ -25,24 +27,54 @@ export async function lockPaymentsOf(client: PoolClient, customerId: string): Pr
 
 /** Leaves nothing of the payer in payments whose rows the transaction has. Amounts and references stay. */
 export async function erasePayers(client: PoolClient, vault: Vault, ids: readonly string[]): Promise<void> {
+  for (let from = 0; from < ids.length; from += BATCH) {
+    const some = ids.slice(from, from + BATCH);
+    await blankPayments(client, vault, some);
+    await blankRefunds(client, vault, some);
+    await client.query('DELETE FROM payment_notes WHERE payment_id = ANY($1)', [some]);
+    await client.query('UPDATE notifications SET sealed = NULL WHERE payment_id = ANY($1)', [some]);
+  }
+}
+
+async function blankPayments(client: PoolClient, vault: Vault, ids: readonly string[]): Promise<void> {
   const { rows } = await client.query<PaymentRow>(`SELECT ${PAYMENT_COLUMNS} FROM payments WHERE id = ANY($1)`, [ids]);
-  for (const row of rows) {
+  const blank = rows.map((row) => {
     const { id, itemName } = paymentOf(vault, row);
     // The old address of its page is nobody's.
     const pageToken = randomBytes(32).toString('base64url');
     const sealed = sealedPersonal(vault, id, { customerEmail: '', itemName, metadata: {}, pageToken });
-    await client.query(
-      `UPDATE payments SET sealed = $2, email_index = NULL, method_index = NULL, page_token_hash = $3, erased_at = now()
-       WHERE id = $1`,
-      [id, sealed, pageTokenHash(pageToken)],
-    );
-  }
-  const { rows: refunds } = await client.query<{ id: string }>('SELECT id FROM refunds WHERE payment_id = ANY($1)', [
-    ids,
+    return { id, sealed, hash: pageTokenHash(pageToken) };
+  });
+  await client.query(
+    `UPDATE payments SET sealed = blank.sealed, email_index = NULL, method_index = NULL, page_token_hash = blank.hash,
+       erased_at = now()
+     FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) AS blank (id, sealed, hash) WHERE payments.id = blank.id`,
+    [blank.map(({ id }) => id), blank.map(({ sealed }) => sealed), blank.map(({ hash }) => hash)],
+  );
+}
+
+async function blankRefunds(client: PoolClient, vault: Vault, paymentIds: readonly string[]): Promise<void> {
+  const { rows } = await client.query<{ id: string }>('SELECT id FROM refunds WHERE payment_id = ANY($1)', [
+    paymentIds,
   ]);
-  for (const { id } of refunds)
-    await client.query('UPDATE refunds SET sealed = $2 WHERE id = $1', [id, sealedText(vault, id, { reason: '' })]);
-  await client.query('DELETE FROM payment_notes WHERE payment_id = ANY($1)', [ids]);
-  await client.query('UPDATE notifications SET sealed = NULL WHERE payment_id = ANY($1)', [ids]);
-  await forgetOutcomes(client, ids);
+  await client.query(
+    `UPDATE refunds SET sealed = blank.sealed FROM unnest($1::uuid[], $2::bytea[]) AS blank (id, sealed)
+     WHERE refunds.id = blank.id`,
+    [rows.map(({ id }) => id), rows.map(({ id }) => sealedText(vault, id, { reason: '' }))],
+  );
+}
+
+/**
+ * Drops the bytes of notifications that an older version ended: whom they were about is not told. Some
+ * at a time, each of them for good.
+ */
+export async function dropUnnamedNotifications(pool: Pool): Promise<void> {
+  for (let dropped = BATCH; dropped === BATCH; ) {
+    const { rowCount } = await pool.query(
+      `UPDATE notifications SET sealed = NULL WHERE id IN (
+         SELECT id FROM notifications WHERE state = 'done' AND payment_id IS NULL AND sealed IS NOT NULL
+         LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)`,
+    );
+    dropped = rowCount ?? 0;
+  }
 }

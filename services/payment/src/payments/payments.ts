@@ -12,6 +12,7 @@ import { createLedgerCheck } from '../ledger/check.ts';
 import { ledgerRoutes } from '../ledger/routes.ts';
 import { settlementCheckRoute } from '../ledger/settlement-check.ts';
 import { createLedger } from '../ledger/store.ts';
+import { measureProviders } from '../providers/provider-metrics.ts';
 import { noProviders, readProviders } from '../providers/providers-file.ts';
 import { createReceiving } from './domain/inbox.ts';
 import type { PaymentStore } from './domain/payments.ts';
@@ -63,10 +64,11 @@ export async function createPayments(
   });
   const calls = { clock, dispatcher, timeoutMs: config.providerTimeoutMs };
   const { resolve } = createLookups();
-  const providers =
+  const configured =
     providersFile === undefined
       ? noProviders
       : await readProviders(providersFile, { ...calls, isProduction, publicUrl, resolve });
+  const providers = measureProviders(metrics, configured);
   const sealing = { vault, emails: index('payer email'), methods: index('stored method') };
   const table = { ...sealing, pool, recordEvents, clock, lateCapture, ...told };
   const payments = createPaymentTable(table);

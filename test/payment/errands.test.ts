@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Caller, connectTo, idOf } from './billing-service.ts';
 import { choose, madePayment, type PaymentService, startPayment, untilPayment } from './payment-service.ts';
 
@@ -70,17 +70,69 @@ test('a payment that is cancelled cannot be paid at Stripe any more, though Stri
   expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'cancelled' });
 });
 
-test('an errand that is given up after two weeks is kept, and run once it is made due again', async () => {
+/** A payment whose checkout Stripe has not closed for two weeks. */
+async function givenUp(): Promise<{ readonly paymentId: string }> {
   const made = await madePayment(shop, { provider: 'stripe' });
   payment.stripe.addFaults({ kind: 'status', status: 500, match: 'expire', times: 2 });
   await shop.post(`/payments/${made.id}/cancel`);
   const kept = async () => (await database.query('SELECT attempts, due_at IS NULL AS over FROM errands')).rows;
-  await vi.waitFor(async () => expect(await kept()).toEqual([{ attempts: 1, over: false }]), 10_000);
+  await vi.waitFor(async () => expect(await kept()).toEqual([{ attempts: 1, over: false }]), 20_000);
   await database.query("UPDATE errands SET created_at = now() - interval '15 days', due_at = now()");
-  await vi.waitFor(async () => expect(await kept()).toEqual([{ attempts: 2, over: true }]), 10_000);
-  await hurry();
-  await vi.waitFor(async () => expect(await errands()).toBe(0), 10_000);
-  expect(await sessionOf(made.id)).toMatchObject({ status: 'expired' });
+  await vi.waitFor(async () => expect(await kept()).toEqual([{ attempts: 2, over: true }]), 20_000);
+  return { paymentId: made.id };
+}
+
+describe('an errand that is given up after two weeks', () => {
+  test('is listed for who sees all, counted, and run once more', async () => {
+    const { paymentId } = await givenUp();
+    const admin = await payment.callerOf('root', 'payments:admin');
+    const { status, body } = await admin.get('/errands');
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: {
+        errands: [
+          {
+            id: expect.any(String),
+            provider: 'stripe',
+            kind: 'close_checkout',
+            reason: 'server_error',
+            attempts: 2,
+            createdAt: expect.any(String),
+          },
+        ],
+        total: 1,
+        limit: 20,
+        offset: 0,
+        nextCursor: null,
+      },
+    });
+    const metrics = await (await fetch(`${payment.service.adminUrl}/metrics`)).text();
+    expect(metrics).toMatch(/rollcall_payment_in_review\{[^}]*kind="errand"[^}]*\} 1\n/);
+    const { rows } = await database.query<{ id: string }>('SELECT id FROM errands');
+    const id = rows[0]?.id;
+    const path = `/errands/${id}/resolve`;
+    expect([(await shop.get('/errands')).status, (await shop.post(path, { outcome: 'done' })).status]).toEqual([
+      403, 403,
+    ]);
+    expect((await admin.post(path, { outcome: 'again' })).body).toEqual({ id, outcome: 'again' });
+    await vi.waitFor(async () => expect(await errands()).toBe(0), 20_000);
+    expect(await sessionOf(paymentId)).toMatchObject({ status: 'expired' });
+    expect((await admin.post(path, { outcome: 'again' })).status).toBe(404);
+  });
+
+  test('is left where a person says so, and one that is due is not', async () => {
+    const { paymentId } = await givenUp();
+    const admin = await payment.callerOf('root', 'payments:admin');
+    const { rows } = await database.query<{ id: string }>('SELECT id FROM errands');
+    const path = `/errands/${rows[0]?.id}/resolve`;
+    await database.query("UPDATE errands SET due_at = now() + interval '1 day'");
+    expect((await admin.get('/errands')).body).toMatchObject({ errands: [], total: 0 });
+    expect((await admin.post(path, { outcome: 'done' })).status).toBe(404);
+    await database.query('UPDATE errands SET due_at = NULL');
+    expect((await admin.post(path, { outcome: 'done' })).status).toBe(200);
+    expect(await errands()).toBe(0);
+    expect(await sessionOf(paymentId)).toMatchObject({ status: 'open' });
+  });
 });
 
 test('what the payer pays before it is closed is late money, as ever', async () => {
@@ -106,7 +158,8 @@ test('a checkout at our own pages, and at Yoco, leaves nothing to do', async () 
   await vi.waitFor(async () => expect(await errands()).toBe(0), 10_000);
 });
 
-test.each(['stripe', 'payfast'])('a card that is deleted is gone at %s as well', async (provider) => {
+/** Where a customer may delete a card that the provider keeps. */
+async function keptCard(provider: string): Promise<string> {
   const plan = { name: 'Tea', amount: 10_000, currency: 'ZAR', interval: 'month' };
   const planId = idOf(await billing.post('/plans', plan));
   const customerId = idOf(await billing.post('/customers', { email: 'ann@example.com', name: 'Ann' }));
@@ -117,12 +170,31 @@ test.each(['stripe', 'payfast'])('a card that is deleted is gone at %s as well',
     expect(body).toMatchObject({ status: 'active', methodId: expect.any(String) });
     return String(body?.['methodId']);
   }, 20_000);
+  return `/customers/${customerId}/payment-methods/${methodId}`;
+}
+
+test.each(['stripe', 'payfast'])('a card that is deleted is gone at %s as well', async (provider) => {
+  const path = await keptCard(provider);
   const before = [await attached(), cancelled()];
-  expect((await billing.delete(`/customers/${customerId}/payment-methods/${methodId}`)).status).toBe(200);
+  expect((await billing.delete(path)).status).toBe(200);
   const { rows } = await database.query<{ sealed: Buffer }>('SELECT sealed FROM errands');
   for (const { sealed } of rows) expect(sealed.toString('latin1')).not.toMatch(/pm_|cus_/);
   await vi.waitFor(async () => expect(await errands()).toBe(0), 10_000);
   expect([await attached(), cancelled()]).toEqual(
     provider === 'stripe' ? [Number(before[0]) - 1, before[1]] : [before[0], Number(before[1]) + 1],
   );
+});
+
+test('a card that PayFast keeps is not taken for gone where it finds fault with the call', async () => {
+  const path = await keptCard('payfast');
+  const before = cancelled();
+  payment.payfast.addFaults({ kind: 'status', status: 400, match: '/cancel', times: 1 });
+  expect((await billing.delete(path)).status).toBe(200);
+  await vi.waitFor(async () => {
+    const { rows } = await database.query('SELECT attempts, reason FROM errands');
+    expect(rows).toEqual([{ attempts: 1, reason: 'unreadable_answer' }]);
+  }, 20_000);
+  await hurry();
+  await vi.waitFor(async () => expect(await errands()).toBe(0), 20_000);
+  expect(cancelled()).toBe(before + 1);
 });

@@ -26,6 +26,7 @@ export const paymentOperations: readonly Operation[] = [
       'GET /payments/:id',
       'GET /payments/:id/refunds',
       'GET /refunds',
+      'GET /refunds/:id',
       'GET /ledger/balances',
       'GET /reports/settlement',
       'GET /events',
@@ -81,9 +82,15 @@ export const paymentOperations: readonly Operation[] = [
     ],
   },
   {
-    name: 'See to notifications that nobody could work off, and to the lists of providers',
+    name: 'See to notifications and errands that wait for a person, and to the lists of providers',
     scope: 'payments:admin',
-    rest: ['GET /provider-notifications', 'POST /provider-notifications/:id/resolve', 'GET /reports/settlement-check'],
+    rest: [
+      'GET /provider-notifications',
+      'POST /provider-notifications/:id/resolve',
+      'GET /errands',
+      'POST /errands/:id/resolve',
+      'GET /reports/settlement-check',
+    ],
   },
   {
     // Providers sign what they report.

@@ -11,7 +11,7 @@ const AT_ONCE = 3;
 /** Longer than a call takes. */
 const LEASE_SECONDS = 60;
 const BACKOFF = { baseMs: 10_000, maxMs: 6 * 3_600_000 };
-/** Then somebody has to see to it; the row stays, and is due no more. */
+/** Then a person has to see to it: it is due no more, and in the list of those. */
 const GIVE_UP_AFTER_MS = 14 * 86_400_000;
 
 interface ErrandRow {
@@ -67,11 +67,12 @@ async function end({ pool, clock, log }: ErrandWorkDeps, row: ErrandRow, result:
   const isLate = clock.now().getTime() - createdAt.getTime() > GIVE_UP_AFTER_MS;
   const delayMs = isLate ? undefined : Math.max(backoffMs(attempts, BACKOFF), result.retryAfterMs ?? 0);
   const told = { errandId: id, provider, kind, attempts, reason: result.reason };
-  if (isLate) log.error(told, 'an errand is given up until somebody makes it due again');
+  if (isLate) log.error(told, 'an errand is given up until a person sees to it');
   else log.warn(told, 'a provider has not run an errand');
   await pool().query(
-    `UPDATE errands SET attempts = attempts + 1, due_at = now() + make_interval(secs => $2::double precision / 1000)
+    `UPDATE errands SET attempts = attempts + 1, reason = $3,
+       due_at = now() + make_interval(secs => $2::double precision / 1000)
      WHERE id = $1`,
-    [id, delayMs],
+    [id, delayMs, result.reason],
   );
 }

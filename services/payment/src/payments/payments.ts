@@ -6,7 +6,9 @@ import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/service.ts';
 import { createRefusedNotifications } from '@rollcall/platform/webhooks/refused-notifications.ts';
 import type { PaymentConfig } from '../config.ts';
+import { createGivenUpErrands } from '../errands/given-up.ts';
 import type { QueueErrand } from '../errands/queue.ts';
+import { errandRoutes } from '../errands/routes.ts';
 import { createErrandWork } from '../errands/work.ts';
 import { createLedgerCheck } from '../ledger/check.ts';
 import { ledgerRoutes } from '../ledger/routes.ts';
@@ -82,6 +84,7 @@ export async function createPayments(
   const receiving = createReceiving({ inbox, providers, settle, onRefused, log });
   const paymentWork = createPaymentWork({ pool, payments, taking, settle, providers, clock, log });
   const inboxWork = createInboxWork({ inbox, receiving, log });
+  const errandWork = createErrandWork({ pool, vault, providers, clock, log });
   const wake = () => {
     inboxWork.wake();
     paymentWork.hurried.wake();
@@ -98,6 +101,7 @@ export async function createPayments(
       refundRoutes({ payments, refunds, refunding, idempotency }),
       notificationRoutes({ receiving, wake: () => inboxWork.wake() }),
       providerNotificationRoutes({ inbox, idempotency, wake: () => inboxWork.wake() }),
+      errandRoutes({ errands: createGivenUpErrands(pool), idempotency, wake: () => errandWork.wake() }),
       ledgerRoutes(ledger),
       settlementCheckRoute({ pool, find: (name) => providers.find(name) }),
     ],
@@ -108,7 +112,7 @@ export async function createPayments(
       paymentWork.hurried,
       createRefundWork({ pool, refunding, log }),
       inboxWork,
-      createErrandWork({ pool, vault, providers, clock, log }),
+      errandWork,
       createLedgerCheck({ ledger, metrics, log }),
       createPruner({ name: 'notifications', prune: (limit) => inbox.forget(limit), log }),
     ],

@@ -7,13 +7,15 @@ const IN_REVIEW = `
   UNION ALL
   SELECT 'refund', count(*)::int FROM (SELECT FROM refunds WHERE state = 'needs_review' LIMIT 10000) AS counted
   UNION ALL
-  SELECT 'notification', count(*)::int FROM (SELECT FROM notifications WHERE state = 'review' LIMIT 10000) AS counted`;
+  SELECT 'notification', count(*)::int FROM (SELECT FROM notifications WHERE state = 'review' LIMIT 10000) AS counted
+  UNION ALL
+  SELECT 'errand', count(*)::int FROM (SELECT FROM errands WHERE due_at IS NULL LIMIT 10000) AS counted`;
 
 /** Tells how much waits for a person. @param pool throws while the schema is not there yet. */
 export function watchReview(registry: Registry, pool: () => Pool): void {
   void new Gauge({
     name: 'rollcall_payment_in_review',
-    help: 'Payments, refunds and notifications of providers that wait for a person, of all replicas.',
+    help: 'Payments, refunds, notifications of providers and errands to them that wait for a person, of all replicas.',
     labelNames: ['kind'],
     registers: [registry],
     async collect() {

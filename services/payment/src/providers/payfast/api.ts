@@ -73,6 +73,9 @@ export const CardTransaction = Type.Object({
   }),
 });
 
+/** `GET /subscriptions/{token}/fetch`, of what the token stands for. */
+export const Token = Type.Object({ data: Type.Object({ response: Type.Object({ status_text: Type.String() }) }) });
+
 /** Pure. Whether an answer says that it was done. */
 export function isDone({ status, data }: Static<typeof Envelope>): boolean {
   return status === 'success' && (data.response === true || data.response === 'true');

@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createNotificationTable } from '@rollcall/payment/payments/store/notifications.ts';
+import { createPool } from '@rollcall/platform/postgres/pool.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
+import { createVault } from '@rollcall/platform/vault.ts';
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Caller, codeOf, connectTo, idOf } from './billing-service.ts';
@@ -115,6 +119,10 @@ describe('a provider that fails as a payment is made', () => {
     expect(first.status).toBe(202);
     const again = await shop.post('/payments', { ...tea, provider: 'yoco' }, key);
     expect([again.status, idOf(again)]).toEqual([202, idOf(first)]);
+    const metrics = await (await fetch(`${payment.service.adminUrl}/metrics`)).text();
+    const counted = /provider_calls_total\{[^}]*provider="yoco",call="checkout",outcome="unknown"[^}]*\} [1-9]/;
+    expect(metrics).toMatch(counted);
+    expect(metrics).toMatch(/provider_call_duration_seconds_count\{[^}]*provider="yoco",call="checkout"[^}]*\} [1-9]/);
   });
 
   test('by 429: nothing is done, and the same key makes it later', async () => {
@@ -170,8 +178,7 @@ describe('notifications', () => {
     const before = await count('notifications', 'true');
     const made = await madePayment(shop, { provider: name });
     await choose(made, 'pay');
-    await delay(300);
-    expect(payment[name].notifications().length).toBeGreaterThan(0);
+    await expect.poll(() => payment[name].notifications().length).toBeGreaterThan(0);
     expect(payment[name].notifications().every(({ status }) => status === 401)).toBe(true);
     expect(await count('notifications', 'true')).toBe(before);
     expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'pending' });
@@ -182,7 +189,7 @@ describe('notifications', () => {
     payment.payfast.addFaults({ kind: 'wrong-merchant' });
     const made = await madePayment(shop, { provider: 'payfast' });
     await choose(made, 'pay');
-    await delay(300);
+    await expect.poll(() => payment.payfast.notifications().length).toBeGreaterThan(0);
     expect(payment.payfast.notifications().every(({ status }) => status === 401)).toBe(true);
     expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'pending' });
     expect(await refused('payfast', 'account')).toBeGreaterThan(0);
@@ -252,6 +259,37 @@ describe('notifications', () => {
     expect(await count('notifications', `id = $1 AND state = 'done' AND sealed IS NULL`, [id])).toBe(1);
   });
 
+  test('are gone after 90 days, but for what a person has not seen to', async () => {
+    const kept = [
+      { id: randomUUID(), state: 'done', days: 91 },
+      { id: randomUUID(), state: 'done', days: 89 },
+      { id: randomUUID(), state: 'review', days: 91 },
+      { id: randomUUID(), state: 'new', days: 91 },
+    ];
+    await database.query(
+      `INSERT INTO notifications (id, provider, event_key, sealed, state, due_at, created_at)
+       SELECT id, 'yoco', id::text, '\\x00', state, CASE state WHEN 'new' THEN now() + interval '1 day' END,
+         now() - make_interval(days => days)
+       FROM unnest($1::uuid[], $2::text[], $3::int[]) AS kept (id, state, days)`,
+      [kept.map(({ id }) => id), kept.map(({ state }) => state), kept.map(({ days }) => days)],
+    );
+    const log = createLogger('test', 'silent');
+    const pool = createPool({ url: payment.databaseUrl, schema: 'payment', maxConnections: 1, log });
+    const vault = createVault([{ id: 'one', key: Buffer.alloc(32, 1) }]);
+    expect(await createNotificationTable({ pool: () => pool, vault }).forget(10)).toBe(1);
+    await pool.end();
+    const { rows } = await database.query(
+      `SELECT state, sealed IS NULL AS blank FROM notifications WHERE id = ANY($1) ORDER BY state`,
+      [kept.map(({ id }) => id)],
+    );
+    expect(rows).toEqual([
+      { state: 'done', blank: false },
+      { state: 'new', blank: false },
+      { state: 'review', blank: true },
+    ]);
+    await database.query('DELETE FROM notifications WHERE id = ANY($1)', [kept.map(({ id }) => id)]);
+  });
+
   test('of a provider that there is not, and garbage, are refused', async () => {
     expect([
       (await sendGarbage(payment, 'payfast')).status,
@@ -309,17 +347,20 @@ describe('money that comes too late', () => {
 
 describe('payers who come back', () => {
   test('in crowds hold up nothing else', async () => {
-    const made = await Promise.all(Array.from({ length: 12 }, () => madePayment(shop, { provider: 'yoco' })));
-    // Each lookup takes as long as may be.
+    const made = await Promise.all(Array.from({ length: 60 }, () => madePayment(shop, { provider: 'yoco' })));
+    const ids = made.map(({ id }) => id);
+    const alone = await madePayment(shop, { provider: 'stripe' });
+    // Each lookup takes as long as may be: all of them, three at a time, more than half a minute.
     payment.yoco.addFaults({ kind: 'slow', delayMs: 5000, match: 'GET /api/checkouts' });
-    await database.query('UPDATE payments SET due_at = now(), is_hurried = true WHERE id = ANY($1)', [
-      made.map(({ id }) => id),
-    ]);
-    await delay(1200);
-    // Three at a time, each for half a second.
-    const asked = payment.yoco.requests().filter(({ method }) => method === 'GET').length;
-    expect(asked).toBeGreaterThan(0);
-    expect(asked).toBeLessThanOrEqual(9);
+    await database.query('UPDATE payments SET due_at = now(), is_hurried = true WHERE id = ANY($1)', [ids]);
+    await expect.poll(() => payment.yoco.requests().filter(({ method }) => method === 'GET').length).toBeGreaterThan(0);
+    await database.query(
+      `UPDATE payments SET expires_at = now() - interval '2 minutes', due_at = now() WHERE id = $1`,
+      [alone.id],
+    );
+    await untilPayment(shop, alone.id, 'expired');
+    expect(await count('payments', 'id = ANY($1) AND is_hurried', [ids])).toBeGreaterThan(0);
+    await database.query('UPDATE payments SET is_hurried = false, due_at = expires_at WHERE id = ANY($1)', [ids]);
   });
 });
 

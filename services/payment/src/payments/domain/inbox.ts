@@ -56,7 +56,7 @@ export interface Inbox {
   list(page: ListPage): Promise<NewestPage<NotificationInReview>>;
   /** Takes one out of review, to be worked on again, or to be left and kept no longer. @returns false: there is none. */
   resolve(id: string, outcome: 'again' | 'done'): Promise<boolean>;
-  /** Drops the bytes of old ones. @param limit how many at most. @returns how many. */
+  /** Deletes old ones; those in review lose their bytes. @param limit how many at most. @returns how many. */
   forget(limit: number): Promise<number>;
 }
 

@@ -102,13 +102,17 @@ export function createNotificationTable({ pool, vault }: NotificationTableDeps):
       return rowCount === 1;
     },
     async forget(limit) {
-      const { rowCount } = await pool().query(
-        `UPDATE notifications SET sealed = NULL WHERE id IN (
-           SELECT id FROM notifications WHERE sealed IS NOT NULL AND due_at IS NULL
-             AND created_at < now() - make_interval(days => $2) ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+      const old = 'created_at < now() - make_interval(days => $2) ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED';
+      const deleted = await pool().query(
+        `DELETE FROM notifications WHERE id IN (SELECT id FROM notifications WHERE state = 'done' AND ${old})`,
         [limit, KEPT_DAYS],
       );
-      return rowCount ?? 0;
+      const dropped = await pool().query(
+        `UPDATE notifications SET sealed = NULL WHERE id IN (
+           SELECT id FROM notifications WHERE state = 'review' AND sealed IS NOT NULL AND ${old})`,
+        [limit, KEPT_DAYS],
+      );
+      return Math.max(deleted.rowCount ?? 0, dropped.rowCount ?? 0);
     },
   };
 }

@@ -229,8 +229,35 @@ describe('payments', () => {
     ['a script for an address', { returnUrl: 'javascript:alert(1)' }, ['body/returnUrl']],
     ['credentials in an address', { returnUrl: 'https://a:b@example.com/' }, ['body/returnUrl']],
     ['what there is not', { id: 'x', status: 'succeeded' }, ['body/id', 'body/status']],
-  ])('with %s are refused, each fault named', async (_what, changes, paths) => {
-    expect(faultsOf(await shop.post('/payments', { ...tea, ...changes }))).toEqual(paths);
+    [
+      'nothing',
+      { amount: undefined, currency: undefined, customerEmail: undefined, itemName: undefined },
+      ['body/amount', 'body/currency', 'body/customerEmail', 'body/itemName'],
+    ],
+    [
+      'other types',
+      { currency: 710, customerEmail: ['a@b.example'], itemName: { text: 'Tea' }, metadata: { order: 7 }, provider: 1 },
+      ['body/currency', 'body/customerEmail', 'body/itemName', 'body/metadata/order', 'body/provider'],
+    ],
+    [
+      'too much text',
+      {
+        customerEmail: `${'a'.repeat(250)}@example.com`,
+        itemName: 'a'.repeat(256),
+        metadata: { order: 'a'.repeat(501) },
+        returnUrl: `https://example.com/${'a'.repeat(2048)}`,
+      },
+      ['body/customerEmail', 'body/itemName', 'body/metadata/order', 'body/returnUrl'],
+    ],
+    [
+      'control characters',
+      { itemName: 'a\u0000b', metadata: { order: 'a\nb' } },
+      ['body/itemName', 'body/metadata/order'],
+    ],
+  ])('with %s are refused, each fault named, and nothing is stored', async (_what, changes, paths) => {
+    const careless = await payment.callerOf('careless');
+    expect(faultsOf(await careless.post('/payments', { ...tea, ...changes }))).toEqual(paths);
+    expect((await careless.get('/payments')).body).toMatchObject({ total: 0 });
   });
 
   test.each([

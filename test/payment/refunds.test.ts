@@ -59,8 +59,16 @@ describe('refunds', () => {
     const made = await madePayment(shop, { provider: 'stripe', amount: 10_000 });
     await choose(made, 'pay');
     await untilPayment(shop, made.id, 'succeeded');
-    const { body } = await shop.post(`/payments/${made.id}/refunds`, { amount: 4000 });
+    const { body, headers } = await shop.post(`/payments/${made.id}/refunds`, { amount: 4000 });
     expect(body).toMatchObject({ status: 'succeeded', reason: 'Refund', amount: 4000 });
+    const { pathname } = new URL(headers.get('location') ?? '', `http://shop/payments/${made.id}/refunds`);
+    expect((await shop.get(pathname)).body).toEqual(body);
+    const list = { refunds: [body], total: 1, limit: 1, offset: 0, nextCursor: null };
+    expect((await shop.get(`/payments/${made.id}/refunds?limit=1`)).body).toEqual(list);
+    const other = await payment.callerOf('other');
+    expect([(await other.get(pathname)).status, (await other.get('/refunds/1')).status]).toEqual([404, 404]);
+    const admin = await payment.callerOf('root', 'payments:read payments:admin');
+    expect((await admin.get(pathname)).status).toBe(200);
     const token = await payment.billing.tokenOf('shop', 'payments:read');
     await using stream = await openEventStream(`${payment.service.url}/api/v1/events`, '0', token);
     const told: unknown[] = [];
@@ -226,7 +234,7 @@ async function refundInReview(): Promise<{ readonly id: string; readonly refundI
 }
 
 async function untilRefund(id: string, status: string) {
-  for (let left = 200; left > 0; left -= 1) {
+  for (let left = 600; left > 0; left -= 1) {
     const refunds = (await shop.get(`/payments/${id}/refunds`)).body?.['refunds'];
     const found = Array.isArray(refunds) ? refunds.find((refund) => refund.status === status) : undefined;
     if (found !== undefined) return found;

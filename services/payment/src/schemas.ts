@@ -40,6 +40,17 @@ function faultOf(parsed: Parsed<string>): string {
   return 'fault' in parsed ? parsed.fault : 'is not valid';
 }
 
+/** The page of the shop, as a link of ours has it. */
+export const ReturnUrl = Type.Refine(
+  Type.String({
+    maxLength: 2048,
+    ...patternInWords(`^https?://[^\\s${CONTROL}]+$`, 'must be a URL of https or http, without blanks'),
+    description: 'Where the payer may go back to',
+  }),
+  (url) => URL.canParse(url) && new URL(url).username === '' && new URL(url).password === '',
+  () => 'must be a URL of https or http, without credentials',
+);
+
 /** Words of the caller. */
 export const Metadata = Type.Record(
   Type.String({ pattern: '^[A-Za-z0-9_.-]{1,40}$' }),

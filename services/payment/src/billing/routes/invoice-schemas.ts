@@ -10,6 +10,7 @@ import {
   Metadata,
   nullable,
   percentOf,
+  ReturnUrl,
   TaxBehavior,
   TaxRate,
   Timestamp,
@@ -17,7 +18,7 @@ import {
 } from '../../schemas.ts';
 import type { CreditNote } from '../domain/credit-notes.ts';
 import { amountDue, amountOverpaid, type Invoice } from '../domain/invoices.ts';
-import { Provider, ReturnUrl } from './subscription-schemas.ts';
+import { Provider } from './subscription-schemas.ts';
 
 const Item = Type.Object(
   {

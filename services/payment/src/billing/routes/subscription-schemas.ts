@@ -1,8 +1,7 @@
-import { patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import { billingPeriod } from '../../domain/calendar.ts';
-import { Id, nullable, Timestamp } from '../../schemas.ts';
+import { Id, nullable, ReturnUrl, Timestamp } from '../../schemas.ts';
 import type { SubscriptionRecord } from '../domain/subscriptions.ts';
 
 export const Provider = Type.Enum(['payfast', 'yoco', 'stripe', 'sandbox'], {
@@ -10,11 +9,6 @@ export const Provider = Type.Enum(['payfast', 'yoco', 'stripe', 'sandbox'], {
 });
 const Collection = Type.Enum(['charge_automatically', 'send_invoice'], {
   description: 'By default charged where the provider keeps cards, else invoices are sent',
-});
-export const ReturnUrl = Type.String({
-  maxLength: 2000,
-  ...patternInWords('^https?://[^\\s\\u0000-\\u001f\\u007f]+$', 'must be a URL of https or http, without blanks'),
-  description: 'Where the payer comes back to',
 });
 
 export const NewSubscriptionBody = Type.Object(

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type LookUpDecision, planAfterNothing, planLookUp } from '../../domain/lookups.ts';
-import type { Outcome, PaymentProvider, Refund as ProviderRefund, RefundRequest } from '../../domain/ports.ts';
+import type { Lookup, Outcome, PaymentProvider, Refund as ProviderRefund, RefundRequest } from '../../domain/ports.ts';
 import { isOpenRefund } from '../../domain/refunds.ts';
 import type { ChangeSource } from './changes.ts';
 import type { Payment, PaymentStore } from './payments.ts';
@@ -31,6 +31,7 @@ const GIVE_UP_MS = 72 * 3_600_000;
 export function createRefundCalls(deps: RefundingDeps): RefundCalls {
   const { refunds, clock } = deps;
   const after = (ms: number) => new Date(clock.now().getTime() + ms);
+  const isLate = ({ createdAt }: Refund) => clock.now().getTime() - createdAt.getTime() > GIVE_UP_MS;
   const latest = async (refund: Refund): Promise<Refund> => (await refunds.find(refund.id)) ?? refund;
 
   async function call(refund: Refund): Promise<Refund> {
@@ -40,6 +41,8 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
   /** The first call, or one more: who began it before has been, or is, told by another. */
   async function makeCall(refund: Refund): Promise<Refund> {
     const { provider, payment } = await partiesOf(deps, refund);
+    // Its settings may come back.
+    if (provider === undefined) return isLate(refund) ? refunds.change(refund.id, failsOpen(NOT_REACHED)) : refund;
     const isKeyed = provider.repeatable.has('refund');
     const begun = await refunds.beginCall(refund, { isKeyed });
     if (begun === undefined) return latest(refund);
@@ -50,7 +53,7 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
   }
 
   async function settleOutcome(refund: Refund, outcome: Outcome<ProviderRefund>): Promise<Refund> {
-    const { id, createdAt } = refund;
+    const { id } = refund;
     if (outcome.outcome === 'accepted') {
       const { refundRef, isSettled } = outcome.value;
       const event = isSettled ? 'succeeded' : 'submitted';
@@ -60,7 +63,7 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
     const fail = () => refunds.change(id, failsOpen({ source: 'provider', failure }));
     if (outcome.outcome === 'refused') return fail();
     if (outcome.outcome === 'unknown') return refunds.change(id, () => ({ event: 'submitted', source: 'provider' }));
-    if (clock.now().getTime() - createdAt.getTime() > GIVE_UP_MS) return fail();
+    if (isLate(refund)) return fail();
     await refunds.withdrawCall(id, after(outcome.retryAfterMs ?? RETRY_MS));
     return latest(refund);
   }
@@ -68,7 +71,7 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
   async function lookUp(refund: Refund): Promise<void> {
     const { id } = refund;
     const { provider, payment } = await partiesOf(deps, refund);
-    const found = await provider.lookUpRefund(requestOf(refund, payment));
+    const found: Lookup = (await provider?.lookUpRefund(requestOf(refund, payment))) ?? { found: 'unknown' };
     const lookedUp = { ...refund, lookUps: refund.lookUps + 1, lastLookUpAt: clock.now() };
     const soonest = found.found === 'unknown' ? after(found.retryAfterMs ?? 0) : clock.now();
     const next = nextLookUp(lookedUp, clock.now());
@@ -83,7 +86,7 @@ export function createRefundCalls(deps: RefundingDeps): RefundCalls {
     }
     if (refund.acceptedAt !== undefined) return;
     const { calls, calledAt = refund.createdAt } = refund;
-    const isKeyed = provider.repeatable.has('refund');
+    const isKeyed = provider?.repeatable.has('refund') === true;
     const step = planAfterNothing(
       { found: found.found, calls, isKeyed, since: instant(calledAt) },
       instant(clock.now()),
@@ -125,6 +128,8 @@ interface Failure {
   readonly failure: string;
 }
 
+const NOT_REACHED: Failure = { source: 'schedule', failure: 'unreachable' };
+
 /** What is over already has been told by another. */
 function failsOpen({ source, failure }: Failure): Parameters<RefundStore['change']>[1] {
   return ({ state, acceptedAt }) =>
@@ -144,15 +149,15 @@ function nextLookUp(refund: Refund, now: Date): Date {
 }
 
 interface Parties {
-  readonly provider: PaymentProvider;
+  /** Undefined: it has no settings any more. */
+  readonly provider: PaymentProvider | undefined;
   readonly payment: Payment;
 }
 
 async function partiesOf({ payments, providers }: RefundingDeps, refund: Refund): Promise<Parties> {
   const payment = await payments.find(refund.paymentId, undefined);
-  const provider = payment === undefined ? undefined : providers.find(payment.provider);
-  if (payment === undefined || provider === undefined) throw new Error('The provider of the refund has no settings');
-  return { provider, payment };
+  if (payment === undefined) throw new Error('The payment of the refund is gone');
+  return { provider: providers.find(payment.provider), payment };
 }
 
 async function settleRefund(

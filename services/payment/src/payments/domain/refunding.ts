@@ -6,6 +6,7 @@ import { isOpenRefund, refundable } from '../../domain/refunds.ts';
 import type { ChangeSource } from './changes.ts';
 import { createRefundCalls, type RefundingDeps } from './refund-calls.ts';
 import type { NewRefund, Refund, RefundFact } from './refunds.ts';
+import { notConfigured } from './take.ts';
 
 interface RefundOrder extends NewRefund {
   readonly owner: Owner;
@@ -29,7 +30,7 @@ export interface Refunding {
    * `pending` or `processing`, and ends later.
    *
    * @returns undefined where there is no such payment of the owner.
-   * @throws ServiceError REFUND_EXCEEDS_PAYMENT, CONFLICT, REFUND_REFUSED.
+   * @throws ServiceError REFUND_EXCEEDS_PAYMENT, CONFLICT, REFUND_REFUSED, PROVIDER_NOT_CONFIGURED.
    */
   refund(order: RefundOrder): Promise<Refund | undefined>;
   /**
@@ -51,7 +52,7 @@ export interface Refunding {
 
 /** The way that money goes back: reserved first, then the provider is called, without a lock (case A12). */
 export function createRefunding(deps: RefundingDeps): Refunding {
-  const { refunds, payments } = deps;
+  const { refunds, payments, providers } = deps;
   const calls = createRefundCalls(deps);
 
   async function refusal(paymentId: string) {
@@ -66,6 +67,7 @@ export function createRefunding(deps: RefundingDeps): Refunding {
     async refund({ owner, ...order }) {
       const payment = await payments.find(order.paymentId, owner);
       if (payment === undefined) return undefined;
+      if (providers.find(payment.provider) === undefined) throw notConfigured(providers);
       const reserved = await refunds.reserve(order);
       if (reserved === undefined) throw await refusal(order.paymentId);
       const refund = await calls.call(reserved);

@@ -62,6 +62,8 @@ export interface NewRefund {
 
 interface RefundQuery {
   readonly owner: Owner;
+  /** Of all payments where undefined. */
+  readonly paymentId: string | undefined;
   readonly status: RefundState | undefined;
   readonly page: ListPage;
 }
@@ -76,9 +78,8 @@ export interface RefundStore {
    */
   reserve(refund: NewRefund): Promise<Refund | undefined>;
   find(id: string): Promise<Refund | undefined>;
-  list(paymentId: string): Promise<readonly Refund[]>;
-  /** Of all payments of an owner, newest first. */
-  listAll(query: RefundQuery): Promise<NewestPage<Refund>>;
+  /** Newest first. */
+  list(query: RefundQuery): Promise<NewestPage<Refund>>;
   /**
    * Writes down that the provider is called, for the first time or again. Of a payment one refund at
    * a time has an outcome that is not known.

@@ -229,7 +229,8 @@ function storingProviderOf(providers: Providers, name: ProviderName) {
   return { ...provider, stored };
 }
 
-function notConfigured(providers: Providers, message?: string) {
+/** Pure. The error where a provider has no settings. */
+export function notConfigured(providers: Providers, message?: string) {
   return paymentError('PROVIDER_NOT_CONFIGURED', { message, details: { providers: providers.names } });
 }
 

@@ -57,6 +57,10 @@ const RefundAnswer = Type.Object({
   updatedAt: Timestamp,
 });
 
+const RefundsQuery = Type.Object({ ...listQuery, ...createdQuery, status: Type.Optional(RefundStatus) }, strict);
+
+const RefundsAnswer = Type.Object({ refunds: Type.Array(RefundAnswer), ...pageAnswer });
+
 export interface RefundRoutesDeps {
   readonly payments: PaymentStore;
   readonly refunds: RefundStore;
@@ -88,7 +92,7 @@ function givingRoutes({ refunding, idempotency }: RefundRoutesDeps): Routes {
           response: { 201: RefundAnswer },
         },
         config: {
-          refuses: refusals('CONFLICT', 'REFUND_EXCEEDS_PAYMENT', 'REFUND_REFUSED'),
+          refuses: refusals('CONFLICT', 'REFUND_EXCEEDS_PAYMENT', 'REFUND_REFUSED', 'PROVIDER_NOT_CONFIGURED'),
         },
       },
       (request, reply) =>
@@ -105,7 +109,7 @@ function givingRoutes({ refunding, idempotency }: RefundRoutesDeps): Routes {
               amount: amount === undefined ? undefined : BigInt(amount),
               reason,
             });
-            return { status: 201, body: refundAnswer(found(refund)) };
+            return { status: 201, location: `../../refunds/${id}`, body: refundAnswer(found(refund)) };
           },
         }),
     );
@@ -113,6 +117,14 @@ function givingRoutes({ refunding, idempotency }: RefundRoutesDeps): Routes {
 }
 
 function readingRoutes({ payments, refunds }: RefundRoutesDeps): Routes {
+  const listOf = async (
+    query: Static<typeof RefundsQuery>,
+    whose: { readonly owner: string | undefined; readonly paymentId: string | undefined },
+  ): Promise<Static<typeof RefundsAnswer>> => {
+    const page = pageOf(query);
+    const { rows, total, nextCursor } = await refunds.list({ ...whose, status: query.status, page });
+    return { refunds: rows.map(refundAnswer), total, limit: page.limit, offset: page.offset, nextCursor };
+  };
   return (app) => {
     app.get(
       '/refunds',
@@ -120,15 +132,19 @@ function readingRoutes({ payments, refunds }: RefundRoutesDeps): Routes {
         schema: {
           tags,
           summary: 'Refunds of all payments, newest first',
-          querystring: Type.Object({ ...listQuery, ...createdQuery, status: Type.Optional(RefundStatus) }, strict),
-          response: { 200: Type.Object({ refunds: Type.Array(RefundAnswer), ...pageAnswer }) },
+          querystring: RefundsQuery,
+          response: { 200: RefundsAnswer },
         },
       },
+      async (request) => listOf(request.query, { owner: ownerOf(request, 'payments'), paymentId: undefined }),
+    );
+    app.get(
+      '/refunds/:id',
+      { schema: { tags, summary: 'One refund', params: IdParams, response: { 200: RefundAnswer } } },
       async (request) => {
-        const page = pageOf(request.query);
-        const query = { owner: ownerOf(request, 'payments'), status: request.query.status, page };
-        const { rows, total, nextCursor } = await refunds.listAll(query);
-        return { refunds: rows.map(refundAnswer), total, limit: page.limit, offset: page.offset, nextCursor };
+        const owner = ownerOf(request, 'payments');
+        const refund = await refunds.find(idOf(request));
+        return refundAnswer(found(owner === undefined || refund?.subject === owner ? refund : undefined));
       },
     );
     app.get(
@@ -138,12 +154,14 @@ function readingRoutes({ payments, refunds }: RefundRoutesDeps): Routes {
           tags,
           summary: 'The refunds of a payment, newest first',
           params: IdParams,
-          response: { 200: Type.Object({ refunds: Type.Array(RefundAnswer) }) },
+          querystring: RefundsQuery,
+          response: { 200: RefundsAnswer },
         },
       },
       async (request) => {
-        const payment = found(await payments.find(idOf(request), ownerOf(request, 'payments')));
-        return { refunds: (await refunds.list(payment.id)).map(refundAnswer) };
+        const owner = ownerOf(request, 'payments');
+        const { id: paymentId } = found(await payments.find(idOf(request), owner));
+        return listOf(request.query, { owner, paymentId });
       },
     );
   };

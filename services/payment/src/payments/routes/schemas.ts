@@ -1,10 +1,8 @@
 import { callerOf } from '@rollcall/platform/http/callers.ts';
-import { patternInWords } from '@rollcall/platform/http/patterns.ts';
 import { strict } from '@rollcall/platform/http/resources.ts';
-import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { Currency, Email, Id, LARGEST, line, Metadata, nullable, Timestamp } from '../../schemas.ts';
+import { Currency, Email, Id, LARGEST, line, Metadata, nullable, ReturnUrl, Timestamp } from '../../schemas.ts';
 import type { Payment, PaymentHistoryEntry } from '../domain/payments.ts';
 import { paymentUrlOf } from '../domain/take.ts';
 
@@ -18,15 +16,6 @@ export const Provider = Type.Enum(['payfast', 'yoco', 'stripe', 'sandbox']);
 /** Of requests; in minor units. */
 export const Amount = Type.Integer({ minimum: 1, maximum: LARGEST, description: 'In minor units, such as cents' });
 
-const WebUrl = Type.Refine(
-  Type.String({
-    maxLength: 2048,
-    ...patternInWords(`^https?://[^\\s${CONTROL}]+$`, 'must be a URL of https or http, without blanks'),
-  }),
-  (url) => URL.canParse(url) && new URL(url).username === '',
-  () => 'must be a URL of https or http, without credentials',
-);
-
 export const NewPayment = Type.Object(
   {
     amount: Amount,
@@ -34,7 +23,7 @@ export const NewPayment = Type.Object(
     provider: Type.Optional(Provider),
     customerEmail: Email,
     itemName: line(255, 'What is paid for, as the payer reads it'),
-    returnUrl: Type.Optional(WebUrl),
+    returnUrl: Type.Optional(ReturnUrl),
     metadata: Type.Optional(Metadata),
   },
   strict,

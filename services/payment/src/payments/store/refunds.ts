@@ -50,21 +50,18 @@ const UNIQUE_VIOLATION = '23505';
 
 export function createRefundTable(deps: PaymentTableDeps): RefundStore {
   const { pool, vault } = deps;
-  const read = async (where: string, parameters: readonly unknown[]): Promise<readonly Refund[]> => {
-    const { rows } = await pool().query<RefundRow>(`SELECT ${COLUMNS} FROM refunds WHERE ${where}`, [...parameters]);
-    return rows.map((row) => refundOf(vault, row));
-  };
-  const find = async (id: string) => (await read('id = $1', [id]))[0];
-
   return {
-    find,
-    list: (paymentId) => read('payment_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1000', [paymentId]),
-    async listAll({ owner, status, page }) {
+    async find(id) {
+      const { rows } = await pool().query<RefundRow>(`SELECT ${COLUMNS} FROM refunds WHERE id = $1`, [id]);
+      return rows.map((row) => refundOf(vault, row))[0];
+    },
+    async list({ owner, paymentId, status, page }) {
       const { rows, ...rest } = await readNewest<RefundRow>(pool(), {
         table: 'refunds',
         columns: COLUMNS,
-        where: '($1::text IS NULL OR subject = $1) AND ($2::text IS NULL OR state = $2)',
-        parameters: [owner, status],
+        where: `($1::text IS NULL OR subject = $1) AND ($2::text IS NULL OR state = $2)
+          AND ($3::uuid IS NULL OR payment_id = $3)`,
+        parameters: [owner, status, paymentId],
         page,
       });
       return { rows: rows.map((row) => refundOf(vault, row)), ...rest };

@@ -115,10 +115,13 @@ function instantOf(at: Date): Temporal.Instant {
 }
 
 async function lookUp(deps: PaymentWorkDeps, payment: Payment): Promise<void> {
-  const { payments, taking, providers, settle, clock } = deps;
+  const { payments, taking, providers, settle, clock, log } = deps;
   const { id, purpose, provider: name, expiresAt } = payment;
   const provider = providers.find(name);
-  if (provider === undefined) throw new Error(`The provider ${name} of a payment has no settings any more`);
+  if (provider === undefined) {
+    log.warn({ paymentId: id, provider: name }, 'a provider that is to be asked has no settings any more');
+    return payments.lookedUp(id);
+  }
   const lookup = await provider.lookUp(questionOf(payment));
   if (lookup.found === 'facts') {
     for (const fact of lookup.facts) await settle({ provider: name, fact, source: 'lookup' });

@@ -71,7 +71,7 @@ async function subscribe(more: Wish = {}): Promise<Made> {
 async function active(more: Wish = {}, decision = 'pay'): Promise<Made> {
   const made = await subscribe(more);
   await decide(billing, made.answer.body?.['paymentUrl'], decision);
-  await vi.waitFor(async () => expect(await statusOf(made.id)).not.toBe('incomplete'), 5000);
+  await vi.waitFor(async () => expect(await statusOf(made.id)).not.toBe('incomplete'), 20_000);
   return made;
 }
 
@@ -138,7 +138,7 @@ describe('a subscription', () => {
     const other = await subscribe();
     await decide(billing, other.answer.body?.['paymentUrl'], 'cancel');
     const before = clock.now().toISOString();
-    await vi.waitFor(async () => expect((await invoicesOf(other.id))[0]?.['paymentId']).toBeNull(), 5000);
+    await vi.waitFor(async () => expect((await invoicesOf(other.id))[0]?.['paymentId']).toBeNull(), 20_000);
     await passTo('2027-02-01T10:00:01Z');
     expect(await statusOf(other.id)).toBe('cancelled');
     expect(await invoicesOf(other.id)).toMatchObject([{ status: 'void' }]);
@@ -231,10 +231,33 @@ describe('a subscription', () => {
     ['a provider that there is not', { provider: 'barter' }, ['body/provider']],
     ['a trial of half a day', { trialDays: 0.5 }, ['body/trialDays']],
     ['a script to come back to', { returnUrl: 'javascript:alert(1)' }, ['body/returnUrl']],
+    ['credentials to come back with', { returnUrl: 'https://a:b@example.com/' }, ['body/returnUrl']],
     ['what there is not', { price: 1, collection: 'barter' }, ['body/collection', 'body/price']],
   ])('with %s is refused', async (_what, change, paths) => {
     const body = { planId, customerId: await newCustomer(), ...change };
     expect(faultsOf(await shop.post('/subscriptions', body))).toEqual(paths);
+  });
+
+  test('is changed as a whole, or not at all', async () => {
+    const { id, customerId } = await active();
+    const path = `/subscriptions/${id}`;
+    const before = (await shop.get(path)).body;
+    const dollars = idOf(await shop.post('/plans', { name: 'Tea', amount: 1, currency: 'USD', interval: 'month' }));
+    const ending = { cancelAtPeriodEnd: true };
+    expect(codeOf(await shop.patch(path, { ...ending, planId: randomUUID() }))).toBe('PLAN_NOT_FOUND');
+    expect(codeOf(await shop.patch(path, { ...ending, planId: dollars }))).toBe('PLAN_CURRENCY_DIFFERS');
+    const methodId = randomUUID();
+    expect(codeOf(await shop.patch(path, { ...ending, planId, methodId }))).toBe('METHOD_NOT_FOUND');
+    expect((await shop.get(path)).body).toEqual(before);
+    const { paymentMethods } = (await shop.get(`/customers/${customerId}`)).body as {
+      paymentMethods: { id: string }[];
+    };
+    const changes = { ...ending, planId, methodId: paymentMethods[0]?.id };
+    expect((await shop.patch(path, changes)).body).toMatchObject(changes);
+    expect((await shop.get(path)).body).toEqual({ ...before, ...changes });
+    await shop.delete(path);
+    expect(codeOf(await shop.patch(path, { methodId: changes.methodId, cancelAtPeriodEnd: false }))).toBe('CONFLICT');
+    expect(codeOf(await shop.patch(path, changes))).toBe('CONFLICT');
   });
 
   test('needs a customer, a plan and a provider that are there', async () => {
@@ -520,7 +543,7 @@ describe('as time passes', () => {
     expect(await statusOf(id)).toBe('active');
     await provide('sandbox');
     await database.query('UPDATE subscriptions SET due_at = now() WHERE id = $1', [id]);
-    await expect.poll(async () => (await invoicesOf(id)).at(-1)?.['status'], { timeout: 5000 }).toBe('paid');
+    await expect.poll(async () => (await invoicesOf(id)).at(-1)?.['status'], { timeout: 20_000 }).toBe('paid');
     await shop.delete(`/subscriptions/${id}`);
   });
 });

@@ -19,6 +19,8 @@ interface SubscriptionChanges {
 }
 
 /**
+ * All of it, or nothing where a part is refused.
+ *
  * @throws ServiceError NOT_FOUND, CONFLICT by its state, PLAN_NOT_FOUND, PLAN_INACTIVE, PLAN_CURRENCY_DIFFERS,
  * INVOICE_TOTAL_NOT_ALLOWED, METHOD_NOT_FOUND.
  */
@@ -27,24 +29,31 @@ export async function changeSubscription(
   { id, owner }: Asked,
   { planId, methodId, cancelAtPeriodEnd }: SubscriptionChanges,
 ): Promise<SubscriptionRecord> {
-  const { subscriptions, methods, plans } = deps;
+  const { subscriptions } = deps;
   const record = known(await subscriptions.find(id, owner));
-  if (methodId !== undefined) {
-    const method = (await methods.listOf([record.customerId])).find((each) => each.id === methodId && each.usable);
-    if (method === undefined) throw paymentError('METHOD_NOT_FOUND');
-    const { provider } = method;
-    await subscriptions.change(id, owner, (before) => ({ ...before, methodId, provider }));
-  }
-  if (cancelAtPeriodEnd !== undefined)
-    await subscriptions.change(id, owner, (before) => withEnd(before, cancelAtPeriodEnd));
-  if (planId !== undefined) {
-    const plan = await plans.find(planId, record.subject);
-    if (plan === undefined) throw paymentError('PLAN_NOT_FOUND');
-    if (!plan.active) throw paymentError('PLAN_INACTIVE');
-    const { trialDays: _trial, ...terms } = plan.terms;
-    await subscriptions.changePlan(id, owner, { planId, planVersion: plan.version, plan: terms });
-  }
+  const method = methodId === undefined ? undefined : await usableMethod(deps, record, methodId);
+  const choice = planId === undefined ? undefined : await choiceOf(deps, record, planId);
+  // Of what is left only the state can refuse, and that has been looked at by then.
+  if (choice !== undefined) await subscriptions.changePlan(id, owner, choice);
+  await subscriptions.change(id, owner, (before) => {
+    const after = method === undefined ? before : { ...before, ...method };
+    return cancelAtPeriodEnd === undefined ? after : withEnd(after, cancelAtPeriodEnd);
+  });
   return known(await subscriptions.find(id, owner));
+}
+
+async function usableMethod({ methods }: SubscribingDeps, { customerId }: SubscriptionRecord, methodId: string) {
+  const method = (await methods.listOf([customerId])).find((each) => each.id === methodId && each.usable);
+  if (method === undefined) throw paymentError('METHOD_NOT_FOUND');
+  return { methodId, provider: method.provider };
+}
+
+async function choiceOf({ plans }: SubscribingDeps, { subject }: SubscriptionRecord, planId: string) {
+  const plan = await plans.find(planId, subject);
+  if (plan === undefined) throw paymentError('PLAN_NOT_FOUND');
+  if (!plan.active) throw paymentError('PLAN_INACTIVE');
+  const { trialDays: _trial, ...terms } = plan.terms;
+  return { planId, planVersion: plan.version, plan: terms };
 }
 
 /**

@@ -38,7 +38,7 @@ const PERSON = {
   metadata: { crm: 'sable-7' },
 };
 /** What tells of the person, or lets their card be charged. */
-const TRACE = /erna|sable|hidden lane|4987654321|"token":"cus_|^cus_/i;
+const TRACE = /erna|sable|hidden lane|4987654321|seat-9|"token":"cus_|^cus_/i;
 
 interface Sealed {
   readonly table: string;
@@ -78,7 +78,8 @@ interface Subscribed {
 }
 
 async function subscribe(customerId: string, more: Record<string, unknown> = {}): Promise<Subscribed> {
-  const made = await shop.post('/subscriptions', { planId, customerId, provider: 'stripe', ...more });
+  const body = { planId, customerId, provider: 'stripe', metadata: { seat: 'seat-9' }, ...more };
+  const made = await shop.post('/subscriptions', body, randomUUID());
   const url = String(made.body?.['paymentUrl']);
   const { rows } = await database.query<{ id: string }>('SELECT id FROM payments WHERE customer_id = $1', [customerId]);
   return { id: idOf(made), paymentId: rows[0]?.id ?? '', url };
@@ -132,7 +133,7 @@ test('nothing of a person who was erased opens any more, but for what was issued
   );
   const before = await traces();
   expect(new Set(before.map(({ table }) => table))).toEqual(
-    new Set(['customers', 'payments', 'payment_methods', 'refunds', 'notifications', 'idempotency_keys']),
+    new Set('customers subscriptions payments payment_methods refunds notifications idempotency_keys'.split(' ')),
   );
   await database.query(
     `INSERT INTO billing_mails (id, kind, invoice_id, occasion)
@@ -146,6 +147,9 @@ test('nothing of a person who was erased opens any more, but for what was issued
     status: 200,
     body: { id: customerId, email: '', name: null, address: [], taxId: null, metadata: {}, paymentMethods: [] },
   });
+  const subscription = `/subscriptions/${made.id}`;
+  expect(codeOf(await shop.patch(subscription, { metadata: { seat: 'seat-9' } }))).toBe('CUSTOMER_ERASED');
+  expect((await shop.get(subscription)).body).toMatchObject({ status: 'cancelled', metadata: {} });
   await untilNoErrands();
   expect(await traces()).toEqual([]);
   const kept = new Set((await opened()).map(({ bytes }) => bytes));

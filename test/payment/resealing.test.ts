@@ -5,7 +5,14 @@ import { connectTo, idOf, sellers, startBilling } from './billing-service.ts';
 
 const SCOPES = 'billing:write billing:read payments:write payments:read refunds:write';
 const SANDBOX = { default: 'sandbox', providers: { sandbox: { secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX' } } };
-const TABLES = { payments: 'sealed', customers: 'sealed', invoices: 'sealed', credit_notes: 'sealed', events: 'data' };
+const TABLES = {
+  payments: 'sealed',
+  customers: 'sealed',
+  subscriptions: 'sealed',
+  invoices: 'sealed',
+  credit_notes: 'sealed',
+  events: 'data',
+};
 const keyOf = (id: string, fill: number) => ({ id, key: Buffer.alloc(32, fill).toString('base64') });
 const ONE = keyOf('one', 1);
 const TWO = keyOf('key-two', 2);
@@ -26,7 +33,7 @@ const start = (...keys: readonly object[]) =>
     settings: { ROLLCALL_MODE: 'trial' },
   });
 
-test('payments, customers and what was issued are sealed with the newest key, and say the same', {
+test('payments, customers, subscriptions and what was issued are sealed with the newest key, and say the same', {
   timeout: 90_000,
 }, async () => {
   const first = await start(ONE);
@@ -37,7 +44,12 @@ test('payments, customers and what was issued are sealed with the newest key, an
   expect((await shop.post(`${invoice}/credit-notes`, { items: [{ line: 0, amount: 792 }] })).status).toBe(201);
   const tea = { amount: 14_950, currency: 'ZAR', customerEmail: 'Ann@example.com', itemName: 'Tea' };
   const payment = `/payments/${idOf(await shop.post('/payments', tea))}`;
-  const before = await Promise.all([invoice, `${invoice}/credit-notes`, payment].map((path) => shop.get(path)));
+  const plan = { name: 'Tea', amount: 100, currency: 'ZAR', interval: 'month' };
+  const planId = idOf(await shop.post('/plans', plan));
+  const wish = { customerId, planId, collection: 'send_invoice', metadata: { seat: '7' } };
+  const subscription = `/subscriptions/${idOf(await shop.post('/subscriptions', wish))}`;
+  const paths = [invoice, `${invoice}/credit-notes`, payment, subscription];
+  const before = await Promise.all(paths.map((path) => shop.get(path)));
   await first[Symbol.asyncDispose]();
 
   const both = await start(TWO, ONE);
@@ -62,7 +74,7 @@ test('payments, customers and what was issued are sealed with the newest key, an
 
   await using last = await start(TWO);
   const again = await last.callerOf('shop', SCOPES);
-  const after = await Promise.all([invoice, `${invoice}/credit-notes`, payment].map((path) => again.get(path)));
+  const after = await Promise.all(paths.map((path) => again.get(path)));
   expect(after.map(said)).toEqual(before.map(said));
   expect((await again.get('/customers?email=ann@example.com')).body).toMatchObject({ total: 1 });
   expect((await again.get('/payments?customerEmail=ann@example.com')).body).toMatchObject({ total: 1 });

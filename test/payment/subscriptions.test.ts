@@ -71,7 +71,7 @@ async function subscribe(more: Wish = {}): Promise<Made> {
 async function active(more: Wish = {}, decision = 'pay'): Promise<Made> {
   const made = await subscribe(more);
   await decide(billing, made.answer.body?.['paymentUrl'], decision);
-  await vi.waitFor(async () => expect(await statusOf(made.id)).not.toBe('incomplete'), 20_000);
+  await vi.waitFor(async () => expect(await statusOf(made.id)).not.toBe('incomplete'), { timeout: 30_000 });
   return made;
 }
 
@@ -138,7 +138,9 @@ describe('a subscription', () => {
     const other = await subscribe();
     await decide(billing, other.answer.body?.['paymentUrl'], 'cancel');
     const before = clock.now().toISOString();
-    await vi.waitFor(async () => expect((await invoicesOf(other.id))[0]?.['paymentId']).toBeNull(), 20_000);
+    await vi.waitFor(async () => expect((await invoicesOf(other.id))[0]?.['paymentId']).toBeNull(), {
+      timeout: 30_000,
+    });
     await passTo('2027-02-01T10:00:01Z');
     expect(await statusOf(other.id)).toBe('cancelled');
     expect(await invoicesOf(other.id)).toMatchObject([{ status: 'void' }]);
@@ -258,6 +260,44 @@ describe('a subscription', () => {
     await shop.delete(path);
     expect(codeOf(await shop.patch(path, { methodId: changes.methodId, cancelAtPeriodEnd: false }))).toBe('CONFLICT');
     expect(codeOf(await shop.patch(path, changes))).toBe('CONFLICT');
+  });
+
+  test('keeps metadata of its caller, and another in its place, in no clear text and nowhere else', async () => {
+    const key = randomUUID();
+    const customerId = await newCustomer();
+    const body = { customerId, planId, collection: 'send_invoice', metadata: { seat: 'S-4711', __proto__x: '' } };
+    const made = await shop.post('/subscriptions', body, key);
+    expect(made).toMatchObject({ status: 201, body: { metadata: body.metadata } });
+    expect((await shop.post('/subscriptions', body, key)).body).toEqual(made.body);
+    const path = `/subscriptions/${idOf(made)}`;
+    expect((await shop.post(`${path}/pause`)).body).toMatchObject({ status: 'paused', metadata: body.metadata });
+    expect((await shop.get(`/subscriptions?customerId=${customerId}`)).body).toMatchObject({
+      subscriptions: [{ metadata: body.metadata }],
+    });
+    expect((await shop.get(`/invoices?customerId=${customerId}`)).body).toMatchObject({ invoices: [{ metadata: {} }] });
+    for (const table of ['subscriptions', 'invoices', 'events', 'idempotency_keys']) {
+      const { rowCount } = await database.query(`SELECT FROM ${table} AS kept WHERE kept::text LIKE '%S-4711%'`);
+      expect([table, rowCount]).toEqual([table, 0]);
+    }
+    const { rows } = await database.query<{ sealed: Buffer }>('SELECT sealed FROM subscriptions WHERE id = $1', [
+      idOf(made),
+    ]);
+    expect(rows[0]?.sealed.toString()).not.toContain('4711');
+    await shop.delete(path);
+    expect((await shop.patch(path, { metadata: { seat: 'T-1' } })).body).toMatchObject({
+      status: 'cancelled',
+      metadata: { seat: 'T-1' },
+    });
+    expect((await shop.patch(path, {})).body).toMatchObject({ metadata: { seat: 'T-1' } });
+    expect((await shop.patch(path, { metadata: {} })).body).toMatchObject({ metadata: {} });
+    const told = `SELECT FROM events WHERE resource_id = $1 AND type = 'subscription.updated'`;
+    expect((await database.query(told, [idOf(made)])).rowCount).toBe(2);
+    expect((await (await billing.callerOf('other')).patch(path, { metadata: {} })).status).toBe(404);
+    for (const answer of [
+      await shop.patch(path, { metadata: { 'a b': 'x', c: 'x\n' } }),
+      await shop.post('/subscriptions', { ...body, metadata: { 'a b': 'x', c: 'x\n' } }),
+    ])
+      expect(faultsOf(answer)).toEqual(['body/metadata/a b', 'body/metadata/c']);
   });
 
   test('needs a customer, a plan and a provider that are there', async () => {
@@ -543,7 +583,7 @@ describe('as time passes', () => {
     expect(await statusOf(id)).toBe('active');
     await provide('sandbox');
     await database.query('UPDATE subscriptions SET due_at = now() WHERE id = $1', [id]);
-    await expect.poll(async () => (await invoicesOf(id)).at(-1)?.['status'], { timeout: 20_000 }).toBe('paid');
+    await expect.poll(async () => (await invoicesOf(id)).at(-1)?.['status']).toBe('paid');
     await shop.delete(`/subscriptions/${id}`);
   });
 });

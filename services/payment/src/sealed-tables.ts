@@ -3,6 +3,7 @@ import type { BlindIndex } from '@rollcall/platform/vault.ts';
 import { customerContext } from './billing/store/customer-rows.ts';
 import { methodContext } from './billing/store/methods.ts';
 import { invoiceContext } from './billing/store/sealed-invoices.ts';
+import { subscriptionContext } from './billing/store/subscription-metadata.ts';
 import { errandContext } from './errands/queue.ts';
 import type { Payment } from './payments/domain/payments.ts';
 import { notificationContext } from './payments/store/notifications.ts';
@@ -28,6 +29,7 @@ export function sealedTables(index: (purpose: string) => BlindIndex): readonly S
       sealed: { sealed: customerContext },
       indexes: [{ column: 'email_index', index: index('customer email'), of: 'sealed', textOf: customerOf }],
     },
+    { table: 'subscriptions', sealed: { sealed: subscriptionContext } },
     { table: 'invoices', sealed: { sealed: invoiceContext } },
     { table: 'credit_notes', sealed: { sealed: invoiceContext } },
     {

@@ -32,6 +32,7 @@ interface SubscriptionRequest {
   readonly trialDays: number | undefined;
   readonly methodId: string | undefined;
   readonly returnUrl: string | undefined;
+  readonly metadata: SubscriptionRecord['metadata'];
 }
 
 export interface Subscribed {
@@ -67,7 +68,7 @@ export async function paymentUrlOf(
 }
 
 async function newRecord(deps: SubscribingDeps, request: SubscriptionRequest): Promise<SubscriptionRecord> {
-  const { id, owner, methodId } = request;
+  const { id, owner, methodId, metadata } = request;
   const customer = await deps.customers.find(request.customerId, owner);
   if (customer === undefined) throw paymentError('CUSTOMER_NOT_FOUND');
   const plan = await deps.plans.find(request.planId, customer.subject);
@@ -80,7 +81,7 @@ async function newRecord(deps: SubscribingDeps, request: SubscriptionRequest): P
   const trialDays = request.trialDays ?? plan.terms.trialDays;
   const { collection, provider } = collectionOf(deps, { request, plan, chosen, trialDays });
   const method = collection === 'charge_automatically' ? chargeable(methods, { provider, methodId }) : undefined;
-  return recordOf(deps.clock, { id, customer, plan, trialDays, collection, provider, method });
+  return recordOf(deps.clock, { id, customer, plan, trialDays, collection, provider, method, metadata });
 }
 
 interface Collecting {
@@ -123,10 +124,11 @@ interface RecordParts {
   readonly collection: Subscription['collection'];
   readonly provider: ProviderName | undefined;
   readonly method: PaymentMethod | undefined;
+  readonly metadata: SubscriptionRecord['metadata'];
 }
 
 function recordOf(clock: Clock, parts: RecordParts): SubscriptionRecord {
-  const { id, customer, plan, trialDays, collection, provider, method } = parts;
+  const { id, customer, plan, trialDays, collection, provider, method, metadata } = parts;
   const { trialDays: _trial, ...terms } = plan.terms;
   const createdAt = Temporal.Instant.fromEpochMilliseconds(clock.now().getTime());
   const fresh = createSubscription({ id, plan: terms, trialDays, collection, timeZone: customer.timeZone, createdAt });
@@ -145,6 +147,7 @@ function recordOf(clock: Clock, parts: RecordParts): SubscriptionRecord {
     openInvoiceId: undefined,
     openPaymentId: undefined,
     isByCheckout: false,
+    metadata,
     cancelledAt: undefined,
     subscription: started !== false && started.kind === 'changed' ? started.subscription : fresh,
   };

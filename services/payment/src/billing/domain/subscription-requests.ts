@@ -16,18 +16,19 @@ interface SubscriptionChanges {
   readonly planId?: string;
   readonly methodId?: string;
   readonly cancelAtPeriodEnd?: boolean;
+  readonly metadata?: SubscriptionRecord['metadata'];
 }
 
 /**
  * All of it, or nothing where a part is refused.
  *
  * @throws ServiceError NOT_FOUND, CONFLICT by its state, PLAN_NOT_FOUND, PLAN_INACTIVE, PLAN_CURRENCY_DIFFERS,
- * INVOICE_TOTAL_NOT_ALLOWED, METHOD_NOT_FOUND.
+ * INVOICE_TOTAL_NOT_ALLOWED, METHOD_NOT_FOUND, CUSTOMER_ERASED.
  */
 export async function changeSubscription(
   deps: SubscribingDeps,
   { id, owner }: Asked,
-  { planId, methodId, cancelAtPeriodEnd }: SubscriptionChanges,
+  { planId, methodId, cancelAtPeriodEnd, metadata }: SubscriptionChanges,
 ): Promise<SubscriptionRecord> {
   const { subscriptions } = deps;
   const record = known(await subscriptions.find(id, owner));
@@ -36,7 +37,8 @@ export async function changeSubscription(
   // Of what is left only the state can refuse, and that has been looked at by then.
   if (choice !== undefined) await subscriptions.changePlan(id, owner, choice);
   await subscriptions.change(id, owner, (before) => {
-    const after = method === undefined ? before : { ...before, ...method };
+    const changed = metadata === undefined ? before : { ...before, metadata };
+    const after = method === undefined ? changed : { ...changed, ...method };
     return cancelAtPeriodEnd === undefined ? after : withEnd(after, cancelAtPeriodEnd);
   });
   return known(await subscriptions.find(id, owner));

@@ -25,6 +25,8 @@ export interface SubscriptionRecord {
   readonly openPaymentId: string | undefined;
   /** Whether that charge is up to the payer. */
   readonly isByCheckout: boolean;
+  /** Of who made it: kept, and given back to them alone. */
+  readonly metadata: Readonly<Record<string, string>>;
   readonly cancelledAt: Date | undefined;
   readonly subscription: Subscription;
 }

@@ -1,7 +1,7 @@
 import { strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import { billingPeriod } from '../../domain/calendar.ts';
-import { Id, nullable, ReturnUrl, Timestamp } from '../../schemas.ts';
+import { Id, Metadata, nullable, ReturnUrl, Timestamp } from '../../schemas.ts';
 import type { SubscriptionRecord } from '../domain/subscriptions.ts';
 
 export const Provider = Type.Enum(['payfast', 'yoco', 'stripe', 'sandbox'], {
@@ -22,6 +22,7 @@ export const NewSubscriptionBody = Type.Object(
       Type.String({ maxLength: 36, description: 'Of the customer; the newest of the provider when absent' }),
     ),
     returnUrl: Type.Optional(ReturnUrl),
+    metadata: Type.Optional(Metadata),
   },
   strict,
 );
@@ -31,6 +32,7 @@ export const SubscriptionPatch = Type.Object(
     planId: Type.Optional(Type.String({ maxLength: 36, description: 'In its newest version' })),
     methodId: Type.Optional(Type.String({ maxLength: 36 })),
     cancelAtPeriodEnd: Type.Optional(Type.Boolean()),
+    metadata: Type.Optional(Metadata),
   },
   strict,
 );
@@ -56,6 +58,7 @@ export const SubscriptionAnswer = Type.Object({
   pendingAmount: Type.Integer({ description: 'For the next invoice, by changes of the plan; in minor units' }),
   creditBalance: Type.Integer({ description: 'With tax, for invoices to come; in minor units' }),
   openInvoiceId: nullable(Id),
+  metadata: Type.Record(Type.String(), Type.String()),
   createdAt: Timestamp,
   cancelledAt: nullable(Timestamp),
 });
@@ -88,6 +91,7 @@ export function subscriptionAnswer(record: SubscriptionRecord): Static<typeof Su
     pendingAmount: Number(subscription.pendingAmount),
     creditBalance: Number(subscription.creditBalance),
     openInvoiceId: record.openInvoiceId ?? null,
+    metadata: { ...record.metadata },
     createdAt: subscription.createdAt.toString(),
     cancelledAt: record.cancelledAt?.toISOString() ?? null,
   };

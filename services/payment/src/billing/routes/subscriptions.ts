@@ -66,10 +66,11 @@ function creatingRoute(deps: SubscriptionRoutesDeps): Routes {
         once(request, reply, {
           operation: 'createSubscription',
           effect: async (id) => {
-            const { customerId, planId, provider, collection, trialDays, methodId, returnUrl } = request.body;
+            const { customerId, planId, metadata = {}, ...terms } = request.body;
+            const { provider, collection, trialDays, methodId, returnUrl } = terms;
             if (!isUuid(customerId)) throw paymentError('CUSTOMER_NOT_FOUND');
             if (!isUuid(planId)) throw paymentError('PLAN_NOT_FOUND');
-            const wanted = { customerId, planId, provider, collection, trialDays, methodId, returnUrl };
+            const wanted = { customerId, planId, provider, collection, trialDays, methodId, returnUrl, metadata };
             const { record, paymentUrl } = await subscribe(deps, { id, owner: ownerOf(request), ...wanted });
             const body = { ...subscriptionAnswer(record), paymentUrl: paymentUrl ?? null };
             return { status: 201, location: `subscriptions/${id}`, body };
@@ -145,11 +146,13 @@ function changingRoutes(deps: SubscriptionRoutesDeps): Routes {
             'INVOICE_TOTAL_NOT_ALLOWED',
             'METHOD_NOT_FOUND',
             'NO_SELLER',
+            'CUSTOMER_ERASED',
           ),
         },
         schema: {
           tags,
-          summary: 'Another plan, from today on or, by another interval, with the next period; a method; or an end',
+          summary:
+            'Another plan, from today on or, by another interval, with the next period; a method; metadata; or an end',
           params: IdParams,
           body: SubscriptionPatch,
           response: { 200: SubscriptionAnswer },

@@ -6,6 +6,7 @@ import { blankCustomer, type Customer, type OpenThings, refuseWhileOpen } from '
 import { findCustomer, sealedCustomer } from './customer-rows.ts';
 import type { MethodRows } from './methods.ts';
 import type { InvoiceSealer } from './sealed-invoices.ts';
+import { forgetMetadata, lockSubscriptionsOf } from './subscription-metadata.ts';
 
 export interface ErasureDeps {
   readonly vault: Vault;
@@ -17,8 +18,8 @@ export interface ErasureDeps {
 const NAMED = 10;
 
 /**
- * Erases a customer whom nothing binds any more. Payments are locked first, the customer last: who makes
- * something for the customer holds that row meanwhile.
+ * Erases a customer whom nothing binds any more. Payments are locked first, then
+ * subscriptions, the customer last: who makes something for the customer holds that row meanwhile.
  *
  * @returns undefined where there is none. One that is erased stays so.
  * @throws ServiceError CUSTOMER_IN_USE.
@@ -29,6 +30,7 @@ export async function eraseCustomer(
   id: string,
 ): Promise<Customer | undefined> {
   await lockPaymentsOf(client, id);
+  await lockSubscriptionsOf(client, id);
   await client.query('SELECT FROM customers WHERE id = $1 FOR UPDATE', [id]);
   const customer = await findCustomer(client, vault, { id, owner: undefined });
   // An older version that runs beside this one, or after it, fills an erased one again.
@@ -49,6 +51,7 @@ export async function eraseCustomer(
   );
   const ids = payments.map((payment) => payment.id);
   await erasePayers(client, vault, ids);
+  await forgetMetadata(client, id);
   await blankDrafts(client, sealer, id);
   await client.query(
     `UPDATE customers SET sealed = $2, email_index = NULL, erased_at = COALESCE(erased_at, now()), updated_at = now()

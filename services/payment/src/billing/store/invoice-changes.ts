@@ -1,6 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { Vault } from '@rollcall/platform/vault.ts';
 import { totalsOf } from '../../domain/invoices.ts';
 import { type InvoiceEntryKind, invoiceEntry } from '../../domain/ledger.ts';
 import { closeInvoice } from '../../domain/subscription-changes.ts';
@@ -14,6 +15,7 @@ import { tellOfChange } from './subscription-events.ts';
 import { findSubscription, updateSubscription } from './subscription-rows.ts';
 
 export interface InvoiceChangeDeps {
+  readonly vault: Vault;
   readonly sealer: InvoiceSealer;
   readonly clock: Clock;
   readonly recordEvents: RecordEvents;
@@ -89,7 +91,8 @@ export function tellOfSurplus(client: PoolClient, deps: InvoiceChangeDeps, { id 
 
 async function closeAtSubscription(client: PoolClient, deps: InvoiceChangeDeps, invoice: Invoice): Promise<void> {
   if (invoice.subscription === undefined) return;
-  const before = await findSubscription(client, invoice.subscription.id, undefined);
+  const { id } = invoice.subscription;
+  const before = await findSubscription(client, deps.vault, { id, owner: undefined });
   if (before?.openInvoiceId !== invoice.id || before.subscription.open === undefined) return;
   const change = closeInvoice(before.subscription, before.subscription.open.key, instantOf(deps.clock.now()));
   if (change.kind !== 'changed') return;

@@ -20,7 +20,7 @@ export function createInvoicePayments(deps: InvoicePaymentDeps): InvoicePaymentS
       inTransaction(pool(), async (client) => {
         const invoice = await lockInvoice(client, deps, claim.invoiceId);
         if (invoice === undefined || (claim.owner !== undefined && invoice.subject !== claim.owner)) return undefined;
-        return claimInvoice(client, { invoice, claim });
+        return claimInvoice(client, deps, { invoice, claim });
       }),
     release: (invoiceId, paymentId) =>
       inTransaction(pool(), async (client) => {
@@ -28,7 +28,8 @@ export function createInvoicePayments(deps: InvoicePaymentDeps): InvoicePaymentS
         if (invoice?.paymentId !== paymentId) return;
         await setPayment(client, invoiceId, undefined);
         const { subscription } = invoice;
-        const record = subscription && (await findSubscription(client, subscription.id, undefined));
+        const record =
+          subscription && (await findSubscription(client, deps.vault, { id: subscription.id, owner: undefined }));
         if (record === undefined) return;
         await endUnsettled(client, deps, { record, paymentId, outcome: 'withdrawn', reason: 'not_tried' });
       }),
@@ -40,19 +41,19 @@ interface Claiming {
   readonly claim: PaymentClaim;
 }
 
-async function claimInvoice(client: PoolClient, { invoice, claim }: Claiming): Promise<ClaimedInvoice> {
+async function claimInvoice(client: PoolClient, deps: StepDeps, { invoice, claim }: Claiming): Promise<ClaimedInvoice> {
   const { id, state, paymentId: other } = invoice;
   if (state !== 'open' || amountDue(invoice) === 0n) throw paymentError('CONFLICT', { details: { status: state } });
   if (other !== undefined) return { invoice, paymentId: other };
   const { paymentId } = claim;
   await setPayment(client, id, paymentId);
-  if (invoice.subscription !== undefined) await claimSubscription(client, { invoice, claim });
+  if (invoice.subscription !== undefined) await claimSubscription(client, deps, { invoice, claim });
   return { invoice: { ...invoice, paymentId }, paymentId };
 }
 
 /** While the payer pays nothing is charged. Whoever has invoices sent may pay them at any time. */
-async function claimSubscription(client: PoolClient, { invoice, claim }: Claiming): Promise<void> {
-  const record = await findSubscription(client, invoice.subscription?.id ?? '', undefined);
+async function claimSubscription(client: PoolClient, { vault }: StepDeps, { invoice, claim }: Claiming): Promise<void> {
+  const record = await findSubscription(client, vault, { id: invoice.subscription?.id ?? '', owner: undefined });
   if (record?.openInvoiceId !== invoice.id || record.subscription.collection === 'send_invoice') return;
   const { subscription } = record;
   const { open } = subscription;

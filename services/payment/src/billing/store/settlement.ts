@@ -116,7 +116,8 @@ async function failPayment(
   if (reason === 'method_unusable' && method !== undefined) await deps.methods.discard(client, { provider, method });
   await setPayment(client, invoice.id, undefined);
   const { subscription } = invoice;
-  const record = subscription && (await findSubscription(client, subscription.id, undefined));
+  const record =
+    subscription && (await findSubscription(client, deps.vault, { id: subscription.id, owner: undefined }));
   if (record !== undefined) await endUnsettled(client, deps, { record, paymentId: id, outcome: 'failed', reason });
 }
 
@@ -161,7 +162,7 @@ async function useMethod(client: PoolClient, deps: StepDeps, { payment, methodId
   );
   for (const { id } of rows) {
     await lockSubscription(client, id);
-    const before = await findSubscription(client, id, undefined);
+    const before = await findSubscription(client, deps.vault, { id, owner: undefined });
     if (before?.subscription.collection !== 'charge_automatically') continue;
     const change = isWaiting(before, payment)
       ? moveSubscription(before.subscription, 'trial_started', instantOf(deps.clock.now()))

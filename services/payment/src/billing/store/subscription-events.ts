@@ -20,7 +20,8 @@ function typeOf({ before, after }: Change): SubscriptionEventType | undefined {
   if (state !== before.subscription.state) return `subscription.${state}`;
   if (after.planId !== before.planId || after.planVersion !== before.planVersion) return 'subscription.plan_changed';
   const isEnding = cancelAtPeriodEnd !== before.subscription.cancelAtPeriodEnd;
-  return isEnding || !isDeepStrictEqual(after.pending, before.pending) ? 'subscription.updated' : undefined;
+  const isOther = (['pending', 'metadata'] as const).some((name) => !isDeepStrictEqual(after[name], before[name]));
+  return isEnding || isOther ? 'subscription.updated' : undefined;
 }
 
 export type SubscriptionEventType = `subscription.${'created' | 'plan_changed' | 'updated' | SubscriptionState}`;

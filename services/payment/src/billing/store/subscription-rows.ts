@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { Vault } from '@rollcall/platform/vault.ts';
 import type { IntervalUnit } from '../../domain/calendar.ts';
 import type { TaxBehavior } from '../../domain/invoices.ts';
 import type { Owner } from '../../domain/owner.ts';
@@ -6,6 +7,7 @@ import type { ProviderName } from '../../domain/ports.ts';
 import type { OpenInvoice, Plan, Subscription } from '../../domain/subscriptions.ts';
 import type { SubscriptionRecord } from '../domain/subscriptions.ts';
 import { instantOf } from './invoice-rows.ts';
+import { openedMetadata, sealedMetadata } from './subscription-metadata.ts';
 
 interface PlanRow {
   readonly name: string;
@@ -49,6 +51,7 @@ export interface SubscriptionRow extends PlanRow {
   readonly open_failed_at: Date | null;
   readonly open_payment_id: string | null;
   readonly open_by_checkout: boolean;
+  readonly sealed: Buffer | null;
   readonly created_at: Date;
   readonly cancelled_at: Date | null;
 }
@@ -58,7 +61,7 @@ const PENDING_PLAN = `(SELECT to_jsonb(pending) FROM plan_versions AS pending
 const OWN = `id, subject, customer_id, subscriptions.plan_id, plan_version, pending_plan_id, pending_plan_version, provider, method_id, setup_payment_id, state,
   collection, trial_end::text AS trial_end, time_zone, anchor::text AS anchor, next_index, cancel_at_period_end,
   pending_amount, credit_balance, open_key, open_invoice_id, open_due, open_issued_at, open_attempts, open_charge,
-  open_failed_at, open_payment_id, open_by_checkout, subscriptions.created_at, cancelled_at`;
+  open_failed_at, open_payment_id, open_by_checkout, sealed, subscriptions.created_at, cancelled_at`;
 const OF_PLAN = 'name, amount, currency, interval_unit, interval_count, tax_rate, tax_behavior';
 export const SUBSCRIPTION_TABLE = `(SELECT ${OWN}, ${OF_PLAN}, ${PENDING_PLAN} FROM subscriptions JOIN plan_versions
   ON plan_versions.plan_id = subscriptions.plan_id AND version = plan_version) AS current`;
@@ -70,14 +73,14 @@ export async function lockSubscription(client: PoolClient, id: string): Promise<
 
 export async function findSubscription(
   client: Pool | PoolClient,
-  id: string,
-  owner: Owner,
+  vault: Vault,
+  { id, owner }: { readonly id: string; readonly owner: Owner },
 ): Promise<SubscriptionRecord | undefined> {
   const { rows } = await client.query<SubscriptionRow>(
     `SELECT * FROM ${SUBSCRIPTION_TABLE} WHERE id = $1 AND ($2::text IS NULL OR subject = $2)`,
     [id, owner],
   );
-  return rows.map(recordOf)[0];
+  return rows.map((row) => recordOf(vault, row))[0];
 }
 
 const WRITTEN = [
@@ -144,19 +147,24 @@ function valuesOf(record: SubscriptionRecord): readonly unknown[] {
 }
 
 /** Writes a new one, which is due at once. @returns whether there was none with its id. */
-export async function insertSubscription(client: PoolClient, record: SubscriptionRecord): Promise<boolean> {
-  const { subject, customerId, subscription } = record;
-  const places = WRITTEN.map((_name, index) => `$${index + 5}`).join(', ');
+export async function insertSubscription(
+  client: PoolClient,
+  vault: Vault,
+  record: SubscriptionRecord,
+): Promise<boolean> {
+  const { subject, customerId, metadata, subscription } = record;
+  const { id, createdAt } = subscription;
+  const places = WRITTEN.map((_name, index) => `$${index + 6}`).join(', ');
   const { rowCount } = await client.query(
-    `INSERT INTO subscriptions (id, subject, customer_id, created_at, due_at, ${WRITTEN.join(', ')})
-     VALUES ($1, $2, $3, $4, now(), ${places}) ON CONFLICT (id) DO NOTHING`,
-    [subscription.id, subject, customerId, subscription.createdAt.toString(), ...valuesOf(record)],
+    `INSERT INTO subscriptions (id, subject, customer_id, created_at, sealed, due_at, ${WRITTEN.join(', ')})
+     VALUES ($1, $2, $3, $4, $5, now(), ${places}) ON CONFLICT (id) DO NOTHING`,
+    [id, subject, customerId, createdAt.toString(), sealedMetadata(vault, id, metadata), ...valuesOf(record)],
   );
   return rowCount === 1;
 }
 
 /**
- * Writes a record whose row the transaction has.
+ * Writes a record whose row the transaction has, but for its metadata.
  *
  * @param dueInSeconds when it is planned anew: at once when absent. Who goes on with it himself keeps
  * others from it meanwhile.
@@ -173,7 +181,7 @@ export async function updateSubscription(
   );
 }
 
-export function recordOf(row: SubscriptionRow): SubscriptionRecord {
+export function recordOf(vault: Vault, row: SubscriptionRow): SubscriptionRecord {
   const { pending_plan_id: planId, pending_plan_version: planVersion } = row;
   return {
     subject: row.subject,
@@ -188,6 +196,7 @@ export function recordOf(row: SubscriptionRow): SubscriptionRecord {
     openInvoiceId: row.open_invoice_id ?? undefined,
     openPaymentId: row.open_payment_id ?? undefined,
     isByCheckout: row.open_by_checkout,
+    metadata: openedMetadata(vault, row),
     cancelledAt: row.cancelled_at ?? undefined,
     subscription: subscriptionOf(row),
   };

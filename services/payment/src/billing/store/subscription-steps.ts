@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
-import type { Vault } from '@rollcall/platform/vault.ts';
 import { dateIn } from '../../domain/calendar.ts';
 import { paymentError } from '../../domain/errors.ts';
 import {
@@ -30,7 +29,6 @@ import type { MethodRows } from './methods.ts';
 import { updateSubscription } from './subscription-rows.ts';
 
 export interface StepDeps extends InvoiceChangeDeps {
-  readonly vault: Vault;
   readonly sellerOf: FindSeller;
   readonly methods: MethodRows;
 }

@@ -8,6 +8,7 @@ import { issueCreditNote } from './invoice-changes.ts';
 import { findInvoice, instantOf } from './invoice-rows.ts';
 import { endUnsettled } from './settlement.ts';
 import { tellOf, tellOfChange } from './subscription-events.ts';
+import { writeMetadata } from './subscription-metadata.ts';
 import {
   findSubscription,
   insertSubscription,
@@ -30,9 +31,9 @@ export function createSubscriptionTable(deps: SubscriptionTableDeps): Subscripti
   return { ...readingOf(deps), ...changingOf(deps) };
 }
 
-function readingOf({ pool }: SubscriptionTableDeps): Pick<SubscriptionStore, 'find' | 'list'> {
+function readingOf({ pool, vault }: SubscriptionTableDeps): Pick<SubscriptionStore, 'find' | 'list'> {
   return {
-    find: (id, owner) => findSubscription(pool(), id, owner),
+    find: (id, owner) => findSubscription(pool(), vault, { id, owner }),
     async list({ owner, customerId, state, page }) {
       const { rows, ...rest } = await readNewest<SubscriptionRow>(pool(), {
         table: SUBSCRIPTION_TABLE,
@@ -42,13 +43,13 @@ function readingOf({ pool }: SubscriptionTableDeps): Pick<SubscriptionStore, 'fi
         parameters: [owner, customerId, state],
         page,
       });
-      return { rows: rows.map(recordOf), ...rest };
+      return { rows: rows.map((row) => recordOf(vault, row)), ...rest };
     },
   };
 }
 
 function changingOf(deps: SubscriptionTableDeps): Omit<SubscriptionStore, 'find' | 'list'> {
-  const { pool, recordEvents, onDue } = deps;
+  const { pool, vault, recordEvents, onDue } = deps;
 
   /** Runs `work` while nobody else changes the subscription. */
   async function locked<T>(id: string, work: (client: PoolClient) => Promise<T>): Promise<T> {
@@ -62,12 +63,12 @@ function changingOf(deps: SubscriptionTableDeps): Omit<SubscriptionStore, 'find'
     async create(record) {
       const { id } = record.subscription;
       const made = await inTransaction(pool(), async (client) => {
-        const isNew = await insertSubscription(client, record);
+        const isNew = await insertSubscription(client, vault, record);
         if (isNew) {
           await holdCustomer(client, record.customerId);
           await tellOf(client, recordEvents, { record, type: 'subscription.created' });
         }
-        return findSubscription(client, id, undefined);
+        return findSubscription(client, vault, { id, owner: undefined });
       });
       if (made === undefined) throw new Error('The subscription that was made is gone');
       onDue();
@@ -75,11 +76,12 @@ function changingOf(deps: SubscriptionTableDeps): Omit<SubscriptionStore, 'find'
     },
     async change(id, owner, decide) {
       const changed = await locked(id, async (client) => {
-        const record = await findSubscription(client, id, owner);
+        const record = await findSubscription(client, vault, { id, owner });
         if (record === undefined) return undefined;
         const after = decide(record);
         if (after === record) return record;
         await updateSubscription(client, after);
+        if (after.metadata !== record.metadata) await writeMetadata(client, vault, after);
         await tellOfChange(client, recordEvents, { before: record, after });
         return after;
       });
@@ -93,7 +95,7 @@ function changingOf(deps: SubscriptionTableDeps): Omit<SubscriptionStore, 'find'
     },
     async cancel(id, owner) {
       return locked(id, async (client) => {
-        const before = await findSubscription(client, id, owner);
+        const before = await findSubscription(client, vault, { id, owner });
         if (before === undefined || before.subscription.state === 'cancelled') return before;
         const after = await cancelNow(client, deps, before);
         await updateSubscription(client, after);
@@ -103,12 +105,12 @@ function changingOf(deps: SubscriptionTableDeps): Omit<SubscriptionStore, 'find'
     },
     endCharge: (id, end) =>
       locked(id, async (client) => {
-        const record = await findSubscription(client, id, undefined);
+        const record = await findSubscription(client, vault, { id, owner: undefined });
         if (record !== undefined) await endUnsettled(client, deps, { record, ...end });
       }),
     step: (id) =>
       locked(id, async (client) => {
-        const before = await findSubscription(client, id, undefined);
+        const before = await findSubscription(client, vault, { id, owner: undefined });
         if (before === undefined) return { kind: 'wait' };
         const { next, after } = await takeStep(client, deps, before);
         if (after !== undefined) await tellOfChange(client, recordEvents, { before, after });
@@ -130,7 +132,7 @@ interface PlanWish {
 }
 
 async function writePlan(client: PoolClient, deps: SubscriptionTableDeps, { id, owner, choice }: PlanWish) {
-  const record = await findSubscription(client, id, owner);
+  const record = await findSubscription(client, deps.vault, { id, owner });
   if (record === undefined) return undefined;
   const invoice = await newestInvoice(client, deps, id);
   const seller = deps.sellerOf(record.subject);
@@ -138,7 +140,7 @@ async function writePlan(client: PoolClient, deps: SubscriptionTableDeps, { id, 
   await updateSubscription(client, after);
   if (note !== undefined && invoice !== undefined) await issueCreditNote(client, deps, { invoice, note });
   await tellOfChange(client, deps.recordEvents, { before: record, after });
-  return findSubscription(client, id, owner);
+  return findSubscription(client, deps.vault, { id, owner });
 }
 
 async function newestInvoice(client: PoolClient, { sealer }: SubscriptionTableDeps, subscriptionId: string) {

@@ -57,6 +57,18 @@ test('sends a mail, and shows it to who sent it alone', async () => {
   await expect
     .poll(async () => (await ask(ana, READ, { id })).data, { timeout: 10_000 })
     .toEqual({ message: { id, channel: 'email', status: 'sent', to: 'graphql@example.com' } });
+  const WHOLE = `query Whole($id: ID!) {
+    message(id: $id) {
+      cc bcc leftOut { address reason } category template { name version locale } segments encoding tags metadata
+      detail sendAt nextAttemptAt attempts { number provider status reason detail startedAt endedAt } events { type at }
+    }
+  }`;
+  const { body } = await ana('GET', `/messages/${id}`);
+  const { cc, bcc, category, tags, metadata, detail, sendAt, nextAttemptAt, attempts, events } = body ?? {};
+  const kept = { cc, bcc, category, tags, metadata, detail, sendAt, nextAttemptAt, attempts, events };
+  const none = { leftOut: null, template: null, segments: null, encoding: null };
+  expect(attempts).toHaveLength(1);
+  expect(await ask(ana, WHOLE, { id })).toEqual({ data: { message: { ...none, ...kept } } });
   expect(await ask(await service.callerOf('bea'), READ, { id })).toEqual({ data: { message: null } });
   expect(await ask(ana, READ, { id: 'none' })).toEqual({ data: { message: null } });
 });

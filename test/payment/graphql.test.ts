@@ -63,15 +63,23 @@ test('makes a payment, which its payer pays', async () => {
     },
   });
   expect(await ask(await payment.callerOf('other'), READ, { id })).toEqual({ data: { payment: null } });
+  const HISTORY = `query History($id: ID!) {
+    payment(id: $id) { customerId invoiceId expiresAt events { at event source from to reason actor note } }
+  }`;
+  const { body } = await shop.get(`/payments/${id}`);
+  const { customerId, invoiceId, expiresAt, events } = body ?? {};
+  expect(events).not.toEqual([]);
+  const { data } = await ask(shop, HISTORY, { id });
+  expect(data?.payment).toEqual({ customerId, invoiceId, expiresAt, events });
 });
 
 test('lists payments by what they are, to their owner alone, and refuses as REST does', async () => {
   const merchant = await payment.callerOf('merchant-of-lists');
   const other = { ...tea, customerEmail: 'other@example.com' };
   for (const each of [tea, other, tea]) await ask(merchant, CREATE, { input: { ...each, provider: 'sandbox' } });
-  const LIST = `query List($limit: Int, $cursor: String, $email: String, $status: String) {
-    payments(limit: $limit, cursor: $cursor, customerEmail: $email, status: $status) {
-      total nextCursor payments { id customerEmail paymentUrl }
+  const LIST = `query List($limit: Int, $cursor: String, $email: String, $status: String, $from: DateTime, $to: DateTime) {
+    payments(limit: $limit, cursor: $cursor, customerEmail: $email, status: $status, from: $from, to: $to) {
+      total nextCursor payments { id customerEmail paymentUrl events { to } }
     }
   }`;
   const list = async (caller: Caller, variables: object) => {
@@ -82,7 +90,14 @@ test('lists payments by what they are, to their owner alone, and refuses as REST
   expect(first).toMatchObject({ total: 2, payments: [{ customerEmail: tea.customerEmail }] });
   const { page: second } = await list(merchant, { limit: 1, email: tea.customerEmail, cursor: first?.nextCursor });
   expect(second).toMatchObject({ nextCursor: null, payments: [{ customerEmail: tea.customerEmail }] });
-  expect((await list(merchant, {})).page).toMatchObject({ total: 3 });
+  const pending = { events: [{ to: 'pending' }, { to: 'pending' }] };
+  expect((await list(merchant, {})).page).toMatchObject({ total: 3, payments: [pending, pending, pending] });
+  const [ago, ahead] = [-3_600_000, 3_600_000].map((ms) => new Date(Date.now() + ms).toISOString());
+  expect((await list(merchant, { from: ago, to: ahead })).page).toMatchObject({ total: 3 });
+  expect((await list(merchant, { to: ago })).page).toMatchObject({ total: 0 });
+  expect((await list(merchant, { from: ahead })).page).toMatchObject({ total: 0 });
+  const { errors: faults } = await list(merchant, { from: 'yesterday' });
+  expect(faults?.[0]?.extensions).toMatchObject({ details: { fields: [{ path: 'input/from' }] } });
   expect((await list(await payment.callerOf('other'), {})).page).toEqual({ total: 0, nextCursor: null, payments: [] });
   const { errors } = await list(merchant, { limit: 101, status: 'paid' });
   expect(errors?.[0]?.extensions).toMatchObject({

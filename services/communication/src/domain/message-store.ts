@@ -32,8 +32,10 @@ export interface MessageStore {
   /** @returns undefined where one is there by the same id, which stays as it is. */
   insert(message: NewMessage): Promise<Message | undefined>;
   find(id: string, whose: Whose): Promise<Message | undefined>;
-  attempts(id: string): Promise<readonly Attempt[]>;
-  history(id: string): Promise<readonly MessageHistoryEntry[]>;
+  /** Calls of providers for each of them, in their order. */
+  attempts(ids: readonly string[]): Promise<ReadonlyMap<string, readonly Attempt[]>>;
+  /** What happened to each of them, the oldest first. */
+  histories(ids: readonly string[]): Promise<ReadonlyMap<string, readonly MessageHistoryEntry[]>>;
   list(whose: Whose, filter: MessageFilter, page: ListPage): Promise<NewestPage<Message>>;
   /** @returns whether its state allowed it. */
   cancel(id: string): Promise<boolean>;

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { ServiceError } from '@rollcall/platform/errors.ts';
 import { checkedArguments, checkedInput } from '@rollcall/platform/graphql/input.ts';
+import { readTogether } from '@rollcall/platform/graphql/read-together.ts';
 import type { SubgraphContext, SubgraphOptions } from '@rollcall/platform/graphql/subgraph.ts';
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { mutationKeyOf } from '@rollcall/platform/http/idempotency.ts';
@@ -8,7 +9,7 @@ import type { Identity } from '@rollcall/platform/http/identity.ts';
 import { isUuid } from '@rollcall/platform/http/resources.ts';
 import { type ChannelRequest, readMessage } from '../domain/sending.ts';
 import { listMessages, whoseOf } from '../listing.ts';
-import { MessagesQuery, messageRecord } from '../schemas/messages.ts';
+import { attemptRecords, eventRecords, MessagesQuery, messageRecord } from '../schemas/messages.ts';
 import { emailBody, pushBody, type SendingRules, smsBody } from '../schemas/sending.ts';
 import { type SubmissionDeps, submitMessage } from '../submission.ts';
 
@@ -16,6 +17,10 @@ type Deps = SubmissionDeps & SendingRules;
 
 interface SendArguments {
   readonly input: Readonly<Record<string, unknown>> & { readonly idempotencyKey?: string | null };
+}
+
+interface Reference {
+  readonly id: string;
 }
 
 /** The subgraph of messages (contract 2): the same functions as over REST. */
@@ -30,8 +35,10 @@ export async function messageSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
       const { once } = await submitMessage(deps, { subject, asked: read(members), key, root: 'input' });
       return once.answer.body;
     };
-  const find = (_root: unknown, { id }: { readonly id: string }, context: SubgraphContext) =>
+  const find = (_root: unknown, { id }: Reference, context: SubgraphContext) =>
     findMessage(deps, id, callerOf(context));
+  const attemptsOf = readTogether((ids) => deps.store.attempts(ids));
+  const historyOf = readTogether((ids) => deps.store.histories(ids));
   const list = (_root: unknown, args: object, context: SubgraphContext) =>
     listMessages(deps, callerOf(context), checkedArguments(MessagesQuery, args));
   return {
@@ -44,8 +51,10 @@ export async function messageSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
         sendPush: send((input) => ({ channel: 'push', request: checkedInput(bodies.push, input) })),
       },
       Message: {
-        __resolveReference: (reference: { readonly id: string }, _arguments: unknown, context: SubgraphContext) =>
+        __resolveReference: (reference: Reference, _arguments: unknown, context: SubgraphContext) =>
           findMessage(deps, reference.id, callerOf(context)),
+        attempts: async ({ id }: Reference) => attemptRecords(await attemptsOf(id)),
+        events: async ({ id }: Reference) => eventRecords(await historyOf(id)),
       },
     },
   };

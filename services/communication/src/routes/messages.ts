@@ -66,7 +66,8 @@ export function messageRoutes(deps: MessageRoutesDeps): Routes {
       async (request) => {
         const id = idOf(request.params);
         const message = await readMessage(deps, id, whoseOf(callerOf(request)));
-        return messageDetails(message, await store.attempts(id), await store.history(id));
+        const attempts = (await store.attempts([id])).get(id) ?? [];
+        return messageDetails(message, attempts, (await store.histories([id])).get(id) ?? []);
       },
     );
     const config = { refuses: [errorCatalogue.CONFLICT] };

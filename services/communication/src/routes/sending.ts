@@ -96,7 +96,7 @@ async function whenOver(deps: SendingRoutesDeps, { id, subject }: Sent, seconds:
   const untilMs = deps.clock.monotonicMs() + seconds * 1000;
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(2 * pollMs, LONGEST_POLL_MS)) {
     // In this order, the message is no older than what is known of its attempt.
-    const attempts = await deps.store.attempts(id);
+    const attempts = (await deps.store.attempts([id])).get(id) ?? [];
     const message = await readMessage(deps, id, { subject, isAll: false });
     const leftMs = untilMs - deps.clock.monotonicMs();
     if (leftMs <= 0 || !awaitsFirstAttempt(message, attempts)) return message;

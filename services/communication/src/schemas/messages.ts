@@ -138,14 +138,24 @@ export function messageDetails(
 ): Static<typeof MessageDetails> {
   return {
     ...messageRecord(message),
-    attempts: attempts.map(({ number, provider, state: status, reason, startedAt, endedAt }) => ({
-      number,
-      provider,
-      status,
-      ...shownReason(reason),
-      startedAt: startedAt.toISOString(),
-      endedAt: endedAt?.toISOString() ?? null,
-    })),
-    events: history.map(({ type, at }) => ({ type, at: at.toISOString() })),
+    attempts: attemptRecords(attempts),
+    events: eventRecords(history),
   };
+}
+
+/** By REST and GraphQL alike. */
+export function attemptRecords(attempts: readonly Attempt[]): Static<typeof MessageDetails>['attempts'] {
+  return attempts.map(({ number, provider, state: status, reason, startedAt, endedAt }) => ({
+    number,
+    provider,
+    status,
+    ...shownReason(reason),
+    startedAt: startedAt.toISOString(),
+    endedAt: endedAt?.toISOString() ?? null,
+  }));
+}
+
+/** By REST and GraphQL alike. */
+export function eventRecords(history: readonly MessageHistoryEntry[]): Static<typeof MessageDetails>['events'] {
+  return history.map(({ type, at }) => ({ type, at: at.toISOString() }));
 }

@@ -29,19 +29,22 @@ export function createMessageTable(deps: MessageTableDeps): MessageStore {
       ]);
       return found.map((row) => rows.messageOf(row))[0];
     },
-    async attempts(id) {
+    async attempts(ids) {
       const { rows: found } = await pool().query<AttemptRow>(
-        `SELECT number, provider, state, reason, started_at, ended_at FROM attempts WHERE message_id = $1 ORDER BY number`,
-        [id],
+        `SELECT message_id, number, provider, state, reason, started_at, ended_at FROM attempts
+         WHERE message_id = ANY($1) ORDER BY number`,
+        [ids],
       );
-      return found.map(attemptOf);
+      const byMessage = Map.groupBy(found, (row) => row.message_id);
+      return new Map([...byMessage].map(([id, each]) => [id, each.map(attemptOf)]));
     },
-    async history(id) {
-      const { rows: found } = await pool().query<{ type: string; created_at: Date }>(
-        'SELECT type, created_at FROM events WHERE resource_id = $1 ORDER BY number',
-        [id],
+    async histories(ids) {
+      const { rows: found } = await pool().query<{ resource_id: string; type: string; created_at: Date }>(
+        'SELECT resource_id, type, created_at FROM events WHERE resource_id = ANY($1) ORDER BY number',
+        [ids],
       );
-      return found.map(({ type, created_at: at }) => ({ type, at }));
+      const byMessage = Map.groupBy(found, (row) => row.resource_id);
+      return new Map([...byMessage].map(([id, each]) => [id, each.map(({ type, created_at: at }) => ({ type, at }))]));
     },
     async list({ subject, isAll }, { state, channel, to, tag, template }, page) {
       const { rows: found, ...rest } = await readNewest<MessageRow>(pool(), {
@@ -96,6 +99,7 @@ async function wasRestartedBy(client: PoolClient, id: string, callId: string): P
 }
 
 interface AttemptRow {
+  readonly message_id: string;
   readonly number: number;
   readonly provider: string;
   readonly state: Attempt['state'];

@@ -134,7 +134,8 @@ export interface PaymentStore {
   find(id: string, owner: Owner): Promise<Payment | undefined>;
   findByPageToken(token: string): Promise<Payment | undefined>;
   list(query: PaymentQuery): Promise<NewestPage<Payment>>;
-  history(id: string): Promise<readonly PaymentHistoryEntry[]>;
+  /** What happened to each of them, the oldest first. */
+  histories(ids: readonly string[]): Promise<ReadonlyMap<string, readonly PaymentHistoryEntry[]>>;
   /**
    * Writes down that the provider is called.
    *

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { checkedArguments, checkedInput } from '@rollcall/platform/graphql/input.ts';
+import { readTogether } from '@rollcall/platform/graphql/read-together.ts';
 import type { SubgraphContext, SubgraphOptions } from '@rollcall/platform/graphql/subgraph.ts';
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { mutationKeyOf } from '@rollcall/platform/http/idempotency.ts';
@@ -7,7 +8,7 @@ import { isUuid, ownerOf } from '@rollcall/platform/http/resources.ts';
 import type { PaymentStore } from '../domain/payments.ts';
 import { listPayments, PaymentsQuery } from '../listing.ts';
 import { type MakingDeps, makePayment } from '../making.ts';
-import { NewPayment, paymentAnswer } from '../routes/schemas.ts';
+import { eventsAnswer, NewPayment, paymentAnswer } from '../routes/schemas.ts';
 
 interface Deps extends MakingDeps {
   readonly payments: PaymentStore;
@@ -28,6 +29,7 @@ export async function paymentSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
     const payment = isUuid(id) ? await payments.find(id, ownerOf(context, 'payments')) : undefined;
     return payment === undefined ? null : paymentAnswer(publicUrl, payment);
   };
+  const historyOf = readTogether((ids) => payments.histories(ids));
   const list = (_root: unknown, args: object, context: SubgraphContext) =>
     listPayments(deps, context, checkedArguments(PaymentsQuery, args));
   return {
@@ -49,6 +51,7 @@ export async function paymentSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
       Payment: {
         __resolveReference: (reference: Reference, _arguments: unknown, context: SubgraphContext) =>
           find(reference, context),
+        events: async ({ id }: Reference) => eventsAnswer(await historyOf(id)),
       },
     },
   };

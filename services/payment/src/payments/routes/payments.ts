@@ -97,7 +97,7 @@ function readingRoutes(deps: PaymentRoutesDeps): Routes {
       },
       async (request) => {
         const payment = found(await payments.find(idOf(request), ownerOf(request, 'payments')));
-        const events = eventsAnswer(await payments.history(payment.id));
+        const events = eventsAnswer((await payments.histories([payment.id])).get(payment.id) ?? []);
         return { ...paymentAnswer(publicUrl, payment), events };
       },
     );

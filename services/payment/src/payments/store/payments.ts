@@ -18,6 +18,7 @@ import {
 import { type PaymentTableDeps, writeChange } from './write-payment.ts';
 
 type HistoryRow = Omit<PaymentHistoryEntry, 'note'> & {
+  readonly payment_id: string;
   readonly note_id: string | null;
   readonly sealed: Buffer | null;
 };
@@ -55,18 +56,20 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
       });
       return { rows: rows.map((row) => paymentOf(vault, row)), ...rest };
     },
-    async history(id) {
+    async histories(ids) {
       const { rows } = await pool().query<HistoryRow>(
-        `SELECT created_at AS at, event, source, from_state AS "from", to_state AS "to", reason, actor,
+        `SELECT payment_events.payment_id, created_at AS at, event, source, from_state AS "from", to_state AS "to", reason, actor,
            payment_notes.id AS note_id, sealed
          FROM payment_events LEFT JOIN payment_notes ON event_id = payment_events.id
-         WHERE payment_events.payment_id = $1 ORDER BY payment_events.id`,
-        [id],
+         WHERE payment_events.payment_id = ANY($1) ORDER BY payment_events.id`,
+        [ids],
       );
-      return rows.map(({ note_id: noteId, sealed, ...entry }) => {
+      const entryOf = ({ payment_id: _id, note_id: noteId, sealed, ...entry }: HistoryRow): PaymentHistoryEntry => {
         const note = noteId === null || sealed === null ? null : vault.open(sealed, noteContext(noteId)).toString();
         return { ...entry, note };
-      });
+      };
+      const byPayment = Map.groupBy(rows, (row) => row.payment_id);
+      return new Map([...byPayment].map(([id, each]) => [id, each.map(entryOf)]));
     },
     ...callMarks(pool),
     change: (id, decide) =>

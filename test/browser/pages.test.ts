@@ -97,6 +97,12 @@ describe.runIf(hasChromium)('the page of an invoice', () => {
     await using opened = await open(browser, url, withoutScripts);
     const { page, violations } = opened;
     expect(await findBarriers(browser, page)).toEqual([]);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download the invoice' }).click(),
+    ]);
+    expect(file.suggestedFilename()).toMatch(/^INV-\d{6}\.pdf$/);
+    expect(await file.failure()).toBeNull();
     await pressWithKeyboard(page, 'Pay');
     await page.getByRole('button', { name: 'Decline' }).waitFor();
     expect(new URL(page.url()).origin).toBe(payment.front.url);

@@ -82,10 +82,33 @@ describe('an invoice', () => {
     expect([shown.status, await shown.text()]).toEqual([200, expect.stringContaining(String(open.body?.['number']))]);
     await shop.patch(`/customers/${customerId}`, { name: 'Another' });
     const [one, two] = [await pdfOf(path), await pdfOf(path)];
+    const file = await fetch(`${billing.service.url}${page}/pdf`);
+    expect(Buffer.from(await file.arrayBuffer()).equals(one)).toBe(true);
     await shop.patch(`/customers/${customerId}`, { name: 'Ann' });
     expect(one).toEqual(two);
     expect(one.subarray(0, 5).toString()).toBe('%PDF-');
     expect(textOf(one)).toMatch(/Tax Invoice[\s\S]*Kettle \(Pty\) Ltd +Ann[\s\S]*Total ZAR +277\.92|^none$/);
+  });
+
+  test('is a file for who has the link of its page, and for nobody else', async () => {
+    const made = await shop.get(`/invoices/${await issued()}`);
+    const page = `${billing.service.url}${new URL(String(made.body?.['pageUrl'])).pathname}`;
+    const [, href = ''] = /<a href="([^"]+)">Download/.exec(await (await fetch(page)).text()) ?? [];
+    const file = await fetch(new URL(href, page));
+    expect(file.status).toBe(200);
+    expect(Object.fromEntries(file.headers)).toMatchObject({
+      'content-type': 'application/pdf',
+      'content-disposition': `attachment; filename="${String(made.body?.['number'])}.pdf"`,
+      'content-security-policy': expect.stringContaining("default-src 'none'"),
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    });
+    const other = await issued();
+    for (const wrong of [page.replace(/[\w-]{43}$/, 'A'.repeat(43)), page.replace(idOf(made), other), `${page}x`]) {
+      const refused = await fetch(`${wrong}/pdf`);
+      expect([refused.status, refused.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    }
   });
 
   test('that costs nothing is paid', async () => {

@@ -4,10 +4,11 @@ import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { BlindIndex } from '@rollcall/platform/vault.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { formatDecimal } from '../../domain/money.ts';
-import { html, type Page, pageHeaders, renderPage } from '../../payments/pages/html.ts';
+import { html, type Page, pageHeaders, renderPage, secretHeaders } from '../../payments/pages/html.ts';
 import { missingPage } from '../../payments/pages/pages.ts';
 import { type PayingDeps, payInvoice } from '../domain/invoice-payments.ts';
 import { amountDue, type Invoice } from '../domain/invoices.ts';
+import { printed, sendPdf } from '../printing.ts';
 
 const LINK = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([\w-]{43})$/;
 
@@ -38,8 +39,8 @@ export interface InvoicePageDeps extends PayingDeps {
 type LinkRequest = FastifyRequest<{ Params: { link: string } }>;
 
 /**
- * The page that mails link to. Opening it does nothing, since programs open links of mails, too; its
- * button begins a payment.
+ * The page that mails link to, with the invoice as a file. Opening it does nothing, since programs open
+ * links of mails, too; its button begins a payment.
  */
 export function invoicePages(deps: InvoicePageDeps): Routes {
   const found = async ({ params }: LinkRequest): Promise<Invoice | undefined> => {
@@ -50,7 +51,13 @@ export function invoicePages(deps: InvoicePageDeps): Routes {
     const schema = { hide: true };
     app.get('/pay/invoices/:link', { schema }, async (request: LinkRequest, reply: FastifyReply) => {
       const invoice = await found(request);
-      return invoice === undefined ? send(reply.status(404), missingPage) : send(reply, invoicePage(invoice));
+      if (invoice === undefined) return send(reply.status(404), missingPage);
+      return send(reply, invoicePage(invoice, `${request.params.link}/pdf`));
+    });
+    app.get('/pay/invoices/:link/pdf', { schema }, async (request: LinkRequest, reply: FastifyReply) => {
+      const invoice = await found(request);
+      if (invoice?.issued === undefined) return send(reply.status(404), missingPage);
+      return sendPdf(reply.headers(fileHeaders), printed(invoice), 'attachment');
     });
     app.post('/pay/invoices/:link', { schema }, async (request: LinkRequest, reply: FastifyReply) => {
       const invoice = await found(request);
@@ -61,6 +68,12 @@ export function invoicePages(deps: InvoicePageDeps): Routes {
     });
   };
 }
+
+/** A file does nothing where it is opened. */
+const fileHeaders = {
+  ...secretHeaders,
+  'content-security-policy': "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+};
 
 /** Where it is paid; undefined where it is not now. */
 async function checkoutOf(deps: PayingDeps, { id: invoiceId }: Invoice): Promise<string | undefined> {
@@ -82,7 +95,8 @@ const states: Readonly<Record<Invoice['state'], string>> = {
   uncollectible: 'The invoice is closed.',
 };
 
-function invoicePage(invoice: Invoice): Page {
+/** @param file where the PDF is, relative to the page. */
+function invoicePage(invoice: Invoice, file: string): Page {
   const { issued, currency, state } = invoice;
   const due = amountDue(invoice);
   return {
@@ -93,6 +107,7 @@ function invoicePage(invoice: Invoice): Page {
 <dt>Due</dt><dd>${issued?.dueOn.toString() ?? ''}</dd>
 <dt>To be paid</dt><dd>${currency} ${formatDecimal(due, currency)}</dd>
 </dl>
+${issued === undefined ? '' : html`<p><a href="${file}">Download the invoice (PDF)</a></p>`}
 ${due > 0n && state === 'open' ? html`<form method="post"><button type="submit">Pay</button></form>` : ''}`,
     formAction: "'self'",
     isSubmitted: false,

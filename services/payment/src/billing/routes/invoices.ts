@@ -3,15 +3,11 @@ import { createdQuery, listQuery, pageOf } from '@rollcall/platform/http/lists.t
 import { answersOnce, found, IdParams, idOf, isUuid, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
-import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { paymentError, refusals } from '../../domain/errors.ts';
-import { totalsOf } from '../../domain/invoices.ts';
-import { type PrintedInvoice, renderInvoice } from '../../invoice-pdf.ts';
-import type { CreditNote } from '../domain/credit-notes.ts';
 import { type PayingDeps, payInvoice } from '../domain/invoice-payments.ts';
-import type { Invoice } from '../domain/invoices.ts';
 import { cancelInvoice, createInvoice, creditInvoice, type InvoicingDeps, issueInvoice } from '../domain/invoicing.ts';
+import { printed, printedNote, sendPdf } from '../printing.ts';
 import {
   CreditNoteAnswer,
   CreditNoteBody,
@@ -124,26 +120,6 @@ function pdfRoutes({ invoices }: InvoiceRoutesDeps): Routes {
       },
     );
   };
-}
-
-async function sendPdf(reply: FastifyReply, invoice: PrintedInvoice): Promise<FastifyReply> {
-  const pdf = Buffer.from(await renderInvoice(invoice));
-  return reply
-    .type('application/pdf')
-    .header('content-disposition', `inline; filename="${invoice.number.replaceAll('/', '-')}.pdf"`)
-    .send(pdf);
-}
-
-/** @throws ServiceError CONFLICT for a draft. */
-function printed({ issued, state, currency, lines }: Invoice): PrintedInvoice {
-  if (issued === undefined) throw paymentError('CONFLICT', { details: { status: state } });
-  return { ...issued, currency, lines, totals: totalsOf(lines) };
-}
-
-function printedNote(invoice: Invoice, { number, lines, issuedAt, issuedOn }: CreditNote): PrintedInvoice {
-  const { supplier, recipient, currency, number: correctsNumber } = printed(invoice);
-  const note = { title: 'Credit Note', number, correctsNumber, issuedAt, issuedOn } as const;
-  return { ...note, supplier, recipient, currency, lines, totals: totalsOf(lines) };
 }
 
 function creatingRoute(deps: InvoiceRoutesDeps): Routes {

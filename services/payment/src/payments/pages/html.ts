@@ -76,6 +76,14 @@ ${script}
 `.text;
 }
 
+/** Of what is behind a link that is secret: nobody else keeps it, or learns its address. */
+export const secretHeaders = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const;
+
 /** Header fields by which the page does nothing but what it is for, and nobody else learns its address. */
 export function pageHeaders({ formAction, isSubmitted }: Page): Record<string, string> {
   return {
@@ -88,10 +96,7 @@ export function pageHeaders({ formAction, isSubmitted }: Page): Record<string, s
       "base-uri 'none'",
       "frame-ancestors 'none'",
     ].join('; '),
-    'cache-control': 'no-store',
-    'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
-    'x-frame-options': 'DENY',
+    ...secretHeaders,
   };
 }
 

@@ -43,7 +43,9 @@ const commands = [
   'payments',
   'payment',
   'refund',
+  'refunds',
   'resolve-payment',
+  'resolve-refund',
 ];
 
 describe('help', () => {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { request } from 'undici';
 
-/** The open ways of a gateway to payment, and nothing else of one. */
+/** The ways of a gateway to payment, and nothing else of one. */
 export interface Front extends AsyncDisposable {
   /** Without a slash at its end. */
   readonly url: string;
@@ -12,7 +12,8 @@ export interface Front extends AsyncDisposable {
   leadTo(...urls: readonly string[]): void;
 }
 
-const NOTIFICATIONS = '/api/v1/payment/notifications/';
+/** Of the gateway; the service has no name of its own in its paths. */
+const API = '/api/v1/payment/';
 
 /** Listens before the service does, which is told this address. */
 export async function startFront(): Promise<Front> {
@@ -39,7 +40,7 @@ export async function startFront(): Promise<Front> {
 
 async function passOn(incoming: IncomingMessage, outgoing: ServerResponse, target: string | undefined): Promise<void> {
   const { method = 'GET', url = '/', headers } = incoming;
-  const path = url.startsWith(NOTIFICATIONS) ? `/api/v1/notifications/${url.slice(NOTIFICATIONS.length)}` : url;
+  const path = url.startsWith(API) ? `/api/v1/${url.slice(API.length)}` : url;
   const body = await buffer(incoming);
   const { host: _host, connection: _connection, 'transfer-encoding': _coding, ...kept } = headers;
   const answer = await request(`${target}${path}`, {

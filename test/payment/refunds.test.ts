@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { rollcall } from '../client/rollcall-process.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { type Caller, codeOf, connectTo } from './billing-service.ts';
 import {
@@ -130,7 +131,7 @@ describe('refunds', () => {
     await letRefundsWait(database, id, '23 hours');
     await delay(1500);
     expect(sentToPayFast()).toBe(1);
-    for (let left = 20; (await shop.get(`/payments/${id}`)).body?.['amountRefunded'] !== 3000 && left > 0; left -= 1) {
+    for (let left = 40; (await shop.get(`/payments/${id}`)).body?.['amountRefunded'] !== 3000 && left > 0; left -= 1) {
       await letRefundsWait(database, id, '2 hours');
       await delay(1000);
     }
@@ -178,6 +179,22 @@ describe('a refund in review', () => {
     expect(await count('payments', 'id = $1 AND reserved = 0 AND refunded = 0', [id])).toBe(1);
     const { events } = (await shop.get(`/payments/${id}`)).body as { readonly events: readonly unknown[] };
     expect(events.at(-1)).toMatchObject({ event: 'refund_failed', source: 'caller', actor: 'root' });
+    await payment.stripe.reset();
+  });
+
+  test('is found and resolved by the command line', async () => {
+    const { id, refundId } = await refundInReview();
+    const token = await payment.billing.tokenOf('shop', 'payments:read refunds:write');
+    const env = { ROLLCALL_GATEWAY: payment.front.url, ROLLCALL_TOKEN: token };
+    const waiting = await rollcall(['refunds', '--status', 'needs_review'], { env });
+    expect(waiting).toMatchObject({ code: 0, err: '' });
+    expect(waiting.out).toMatch(new RegExp(`${refundId} +${id} +ZAR 10\\.00 +needs_review +outcome_unknown`));
+    const resolve = ['resolve-refund', id, refundId, '--outcome', 'succeeded'];
+    expect(await rollcall(resolve, { env })).toMatchObject({ code: 2, err: expect.stringContaining('--reason') });
+    const done = await rollcall([...resolve, '--reason', 'On the statement'], { env });
+    expect([done.code, done.out]).toEqual([0, expect.stringMatching(/ZAR 10\.00 +succeeded/)]);
+    const again = await rollcall(['resolve-refund', id, refundId, '--outcome', 'failed', '--reason', 'No'], { env });
+    expect([again.code, again.err]).toEqual([1, expect.stringContaining('Its state does not allow that')]);
     await payment.stripe.reset();
   });
 

@@ -7,20 +7,24 @@ import {
   formatPayment,
   formatPayments,
   formatRefund,
+  formatRefunds,
   type PaymentDetails,
   type PaymentRecord,
+  type RefundDetails,
   type RefundRecord,
 } from '../output/payments.ts';
 import { queryOf } from '../query.ts';
 
 const PATH = '/payment/payments';
 
-/** `rollcall payments`, `payment`, `refund` and `resolve-payment`. */
+/** `rollcall payments`, `payment`, `refund`, `refunds`, `resolve-payment` and `resolve-refund`. */
 export function addPaymentCommands(program: Command, deps: CliDeps): void {
   addListCommand(program, deps);
   addShowCommand(program, deps);
   addRefundCommand(program, deps);
+  addRefundsCommand(program, deps);
   addResolveCommand(program, deps);
+  addResolveRefundCommand(program, deps);
 }
 
 function addListCommand(program: Command, deps: CliDeps): void {
@@ -76,6 +80,25 @@ function addRefundCommand(program: Command, deps: CliDeps): void {
   });
 }
 
+function addRefundsCommand(program: Command, deps: CliDeps): void {
+  const command = program.command('refunds').description('list refunds, newest first');
+  withExamples(
+    addGatewayOption(command)
+      .option('--status <status>', 'only in it, such as needs_review')
+      .option('--limit <count>', 'at most so many', parseCount),
+    ['rollcall refunds --status needs_review'],
+  ).action(async function (this: Command) {
+    const { status, limit } = this.opts();
+    const path = `/payment/refunds${queryOf({ status, limit })}`;
+    const body = await gatewayOf(this, deps).call<{ refunds: RefundDetails[] }>({ method: 'GET', path });
+    if (body.refunds.length === 0) deps.err('There are no such refunds.\n');
+    printResult(this, deps, {
+      body,
+      asText: ({ refunds }) => (refunds.length === 0 ? '' : formatRefunds(refunds, deps.now())),
+    });
+  });
+}
+
 function addResolveCommand(program: Command, deps: CliDeps): void {
   const command = program.command('resolve-payment').description('decide on a payment that is in review');
   withExamples(
@@ -93,5 +116,30 @@ function addResolveCommand(program: Command, deps: CliDeps): void {
     const path = `${PATH}/${encodeURIComponent(id)}/resolve`;
     const body = await gatewayOf(this, deps).call<PaymentRecord>({ method: 'POST', path, body: { outcome, reason } });
     printResult(this, deps, { body, asText: (payment) => formatPayments([payment], deps.now()) });
+  });
+}
+
+function addResolveRefundCommand(program: Command, deps: CliDeps): void {
+  const command = program.command('resolve-refund').description('decide on a refund that is in review');
+  withExamples(
+    addGatewayOption(command)
+      .argument('<payment>', 'id of the payment')
+      .argument('<refund>', 'id of the refund')
+      .addOption(
+        new Option('--outcome <outcome>', 'whether the money went back, as the provider says')
+          .choices(['succeeded', 'failed'])
+          .makeOptionMandatory(),
+      )
+      .requiredOption('--reason <reason>', 'how you know'),
+    [
+      'rollcall refunds --status needs_review',
+      'rollcall resolve-refund bac0a4e9-800c-491e-b4a7-87ac35488a48 5f0c1f6e-2b0e-4f5a-9a52-1c8f1d0a7b11 ' +
+        "--outcome succeeded --reason 'seen in the dashboard'",
+    ],
+  ).action(async function (this: Command, id: string, refundId: string) {
+    const { outcome, reason } = this.opts();
+    const path = `${PATH}/${encodeURIComponent(id)}/refunds/${encodeURIComponent(refundId)}/resolve`;
+    const body = await gatewayOf(this, deps).call<RefundDetails>({ method: 'POST', path, body: { outcome, reason } });
+    printResult(this, deps, { body, asText: (refund) => formatRefunds([refund], deps.now()) });
   });
 }

@@ -35,6 +35,15 @@ export interface RefundRecord {
   readonly status: string;
 }
 
+/** One refund, as lists have it. */
+export interface RefundDetails extends RefundRecord {
+  readonly paymentId: string;
+  readonly currency: string;
+  /** Why it failed, or is in review. */
+  readonly failure: string | null;
+  readonly createdAt: string;
+}
+
 export function formatPayments(payments: readonly PaymentRecord[], now: Date): string {
   const rows = payments.map((payment) => [
     payment.id,
@@ -69,6 +78,18 @@ export function formatPayment(payment: PaymentDetails, now: Date): string {
 
 export function formatRefund({ id, amount, status }: RefundRecord): string {
   return printable(`refund ${id} of ${amount} (minor units) ${status}`) + '\n';
+}
+
+export function formatRefunds(refunds: readonly RefundDetails[], now: Date): string {
+  const rows = refunds.map(({ id, paymentId, amount, currency, status, failure, createdAt }) => [
+    id,
+    paymentId,
+    formatAmount(amount, currency),
+    status,
+    failure ?? '',
+    formatAge(createdAt, now),
+  ]);
+  return formatTable(['REFUND', 'PAYMENT', 'AMOUNT', 'STATUS', 'FAILURE', 'AGE'], rows);
 }
 
 /** `ZAR 149.50`: with as many digits as the currency has (ISO 4217). */

@@ -155,7 +155,7 @@ describe('a provider that fails as a payment is made', () => {
     const since = performance.now();
     await untilUrl(id);
     // One more that hangs, for 2 s, and a pause of 4 s; else it would be a minute.
-    expect(performance.now() - since).toBeLessThan(20_000);
+    expect(performance.now() - since).toBeLessThan(45_000);
     // Those of the tests before are made again meanwhile.
     const ours = (await stateOfYoco()).checkouts.filter((checkout) => JSON.stringify(checkout).includes(id));
     expect(ours).toHaveLength(1);
@@ -182,7 +182,7 @@ describe('notifications', () => {
     expect(payment[name].notifications().every(({ status }) => status === 401)).toBe(true);
     expect(await count('notifications', 'true')).toBe(before);
     expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'pending' });
-    expect(await refused(name, 'signature')).toBeGreaterThan(0);
+    await expect.poll(() => refused(name, 'signature')).toBeGreaterThan(0);
   });
 
   test('of PayFast for another merchant are refused', async () => {
@@ -192,7 +192,7 @@ describe('notifications', () => {
     await expect.poll(() => payment.payfast.notifications().length).toBeGreaterThan(0);
     expect(payment.payfast.notifications().every(({ status }) => status === 401)).toBe(true);
     expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'pending' });
-    expect(await refused('payfast', 'account')).toBeGreaterThan(0);
+    await expect.poll(() => refused('payfast', 'account')).toBeGreaterThan(0);
   });
 
   test.each(['payfast', 'yoco'] as const)('of %s with another amount put the payment to review', async (name) => {
@@ -220,8 +220,7 @@ describe('notifications', () => {
     await payment.yoco.idle();
     expect(payment.yoco.notifications().map(({ status }) => status)).toEqual([200]);
     await database.query(`UPDATE notifications SET attempts = 4, due_at = now() WHERE state = 'new'`);
-    for (let left = 100; (await count('notifications', `state = 'review'`)) === 0 && left > 0; left -= 1)
-      await delay(50);
+    await expect.poll(() => count('notifications', `state = 'review'`)).toBeGreaterThan(0);
     expect(await count('notifications', `state = 'review' AND sealed IS NOT NULL AND due_at IS NULL`)).toBe(1);
     expect(await refused('yoco', 'unmatched')).toBe(1);
   });
@@ -302,7 +301,7 @@ describe('notifications', () => {
 
   test('that are refused are in the log, without what was in them', async () => {
     const log = await readFile(payment.service.logFile, 'utf8');
-    expect(log).toMatch(/"provider":"payfast","reason":"account".*a notification of a provider was refused/);
+    expect(log).toMatch(/"provider":"payfast","reason":"account".*notifications of a provider were refused/);
     expect(log).not.toContain(tea.customerEmail);
   });
 });
@@ -402,7 +401,7 @@ function sendGarbage({ front }: PaymentService, provider: string): Promise<Respo
 }
 
 async function untilUrl(id: string): Promise<string> {
-  for (let left = 600; left > 0; left -= 1) {
+  for (let left = 800; left > 0; left -= 1) {
     const url = (await shop.get(`/payments/${id}`)).body?.['paymentUrl'];
     if (typeof url === 'string') return url;
     await delay(50);

@@ -118,7 +118,7 @@ function createReporting(
 ): Pick<Messaging, 'routes' | 'actors'> {
   const store = createReportTable({ pool, vault });
   const messages = createReportedMessages({ pool, vault, recipients: index('recipient'), recordEvents });
-  const onRefused = createRefusedNotifications({ metrics, log });
+  const onRefused = createRefusedNotifications({ metrics, log, clock });
   const work = createDueWork({
     name: 'reports',
     take: (limit) => store.take(limit),

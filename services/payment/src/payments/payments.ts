@@ -80,7 +80,7 @@ export async function createPayments(
   const taking = createTaking({ payments, providers, publicUrl, clock });
   const refunding = createRefunding({ refunds, payments, providers, clock });
   const settle = createSettling({ payments, refunding, onMethodCancelled, clock, log });
-  const onRefused = createRefusedNotifications({ metrics, log });
+  const onRefused = createRefusedNotifications({ metrics, log, clock });
   const receiving = createReceiving({ inbox, providers, settle, onRefused, log });
   const paymentWork = createPaymentWork({ pool, payments, taking, settle, providers, clock, log });
   const inboxWork = createInboxWork({ inbox, receiving, log });

@@ -14,6 +14,8 @@ interface Call {
   readonly what: string;
   readonly body: string;
   readonly headers: IncomingMessage['headers'];
+  /** When it had come, by the monotonic clock. */
+  readonly atMs: number;
 }
 
 /**
@@ -143,7 +145,7 @@ export async function startContractServer({ port = 0, ttl = 60 }: ContractServer
     for await (const chunk of request) chunks.push(chunk);
     const body = Buffer.concat(chunks).toString();
     const what = `${request.method} ${(request.url ?? '').replace(/^\/api\/v1/, '')}`;
-    calls.push({ what, body, headers: request.headers });
+    calls.push({ what, body, headers: request.headers, atMs: performance.now() });
     const how = [...misbehaviours].find(([prefix]) => what.startsWith(prefix))?.[1];
     if (how === 'hang') return;
     if (how === 'cut') {

@@ -21,7 +21,9 @@ async function startRegistration(registry: string, isConnected: () => boolean): 
   onTestFinished(() => actor.stop());
 }
 
-test('a service tells the registry of its health whenever it changes, also after the registry was away', async () => {
+test('a service tells the registry of its health whenever it changes, also after the registry was away', {
+  timeout: 240_000,
+}, async () => {
   const registry = await startRealRegistry();
   onTestFinished(() => registry[Symbol.asyncDispose]());
   let isConnected = true;
@@ -32,7 +34,7 @@ test('a service tells the registry of its health whenever it changes, also after
     return instances.map(({ health, healthy }) => [health, healthy]);
   };
   const until = (expected: readonly unknown[]) =>
-    expect.poll(() => shown().catch(() => undefined), { timeout: 30_000 }).toEqual([expected]);
+    expect.poll(() => shown().catch(() => undefined), { timeout: 60_000 }).toEqual([expected]);
   await until(['healthy', true]);
   isConnected = false;
   await until(['unhealthy', false]);
@@ -40,6 +42,18 @@ test('a service tells the registry of its health whenever it changes, also after
   isConnected = true;
   await registry.restart();
   await until(['healthy', true]);
+});
+
+test('it asks a registry that does not take its health less and less often', async () => {
+  const registry = await startContractServer();
+  onTestFinished(() => registry[Symbol.asyncDispose]());
+  const reports = 'POST /webhooks/health';
+  registry.misbehave(reports, { status: 503, body: { error: 'Unavailable', message: 'It is away' } });
+  await startRegistration(registry.url, () => true);
+  await expect.poll(() => registry.callsOf(reports).length, { timeout: 50_000 }).toBeGreaterThanOrEqual(3);
+  const [, second = 0, third = 0] = registry.callsOf(reports).map(({ atMs }) => atMs);
+  // Every two seconds it would be without back-off.
+  expect(third - second).toBeGreaterThan(3900);
 });
 
 test('it does so, too, where it could not reach the registry for longer than the TTL', async () => {

@@ -4,7 +4,7 @@ import type { Capability, RegisteredService } from '@rollcall/client/registry-ty
 import { errorMessage } from '../errors.ts';
 import type { Actor } from '../process/lifecycle.ts';
 import type { Logger } from '../process/log.ts';
-import { sleep } from '../retry.ts';
+import { backoffMs, sleep } from '../retry.ts';
 import { areHealthy, type HealthPart } from './health.ts';
 
 export interface SelfRegistrationOptions {
@@ -23,6 +23,8 @@ export interface SelfRegistrationOptions {
 
 /** Between looks at the replica's own health. */
 const HEALTH_INTERVAL_MS = 2000;
+/** After reports that the registry has not taken. */
+const RETRY = { baseMs: HEALTH_INTERVAL_MS, maxMs: 15_000 };
 
 /**
  * Keeps this replica registered, and the registry told of its health as it changes. Started last and
@@ -70,19 +72,22 @@ function instanceOf({ service_name, instance_id }: RegisteredService): Instance 
   return { service_name, ...(instance_id === undefined ? {} : { instance_id }) };
 }
 
-/** Reports what is so whenever it is not what was told last, until the registry has taken it. */
+/** Reports what is so whenever it is not what was told last, until the registry has taken it: less often as it fails. */
 function healthReports({ registries, healthParts, log }: SelfRegistrationOptions) {
   const client = createRegistryClient({ servers: registries });
   let instance: Instance | undefined;
   let told: boolean | undefined;
+  let failures = 0;
 
   async function report(of: Instance, isWell: boolean, signal: AbortSignal): Promise<void> {
     try {
       const timestamp = new Date().toISOString();
       await client.reportHealth({ ...of, status: isWell ? 'healthy' : 'unhealthy', timestamp }, { signal });
+      failures = 0;
       // A registration that is new meanwhile has not been told.
       if (instance === of) told = isWell;
     } catch (err) {
+      failures += 1;
       if (!signal.aborted) log.warn({ err }, 'the registry was not told of the health');
     }
   }
@@ -97,7 +102,7 @@ function healthReports({ registries, healthParts, log }: SelfRegistrationOptions
       do {
         const isWell = areHealthy(healthParts);
         if (instance !== undefined && told !== isWell) await report(instance, isWell, signal);
-      } while (await sleep(HEALTH_INTERVAL_MS, signal));
+      } while (await sleep(failures === 0 ? HEALTH_INTERVAL_MS : backoffMs(failures, RETRY), signal));
     },
   };
 }

@@ -59,16 +59,21 @@ const escapedNoDot = '%(?:[013-9A-Fa-f][0-9A-Fa-f]|2[0-9A-DFa-df])';
 /** Of a path, and neither `.` nor `..`, said without looking ahead: not all that read it can. */
 function segment(characters: string): string {
   const noDot = `(?:[${characters}]|${escapedNoDot})`;
-  return `(?:(?:${dot}{0,2}${noDot}|${dot}{3})(?:${dot}|${noDot})*)?`;
+  return `(?:(?:${dot}{0,2}${noDot}|${dot}{3})(?:${dot}|${noDot})*)`;
 }
 
-/** For JSON Schema: a path below the URL of a service, which all read alike. Of what RFC 3986 allows in one. */
-export const pathPattern = `(?:/${segment("A-Za-z0-9_~!$&'()*+,;=:@-")})+`;
+const pathSegment = segment("A-Za-z0-9_~!$&'()*+,;=:@-");
+
+/**
+ * For JSON Schema: a path below the URL of a service, which all read alike. Of what RFC 3986 allows in
+ * one; `//` at its beginning would be read as a host.
+ */
+export const pathPattern = `/(?:${pathSegment}(?:/${pathSegment}?)*)?`;
 
 /** {@link serviceUrlFault} as JSON Schema has it. */
 export const serviceUrlRules = {
   ...httpUrlRules,
-  pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://${authority}(?:/${segment(`^./?#%${INVISIBLE}`)})*$`,
+  pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://${authority}(?:/${segment(`^./?#%${INVISIBLE}`)}?)*$`,
 };
 const HTTP_URL = new RegExp(httpUrlRules.pattern, 'u');
 

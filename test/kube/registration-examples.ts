@@ -95,6 +95,26 @@ export const registrationExamples: readonly Example[] = [
     object: checkedBy({ type: 'http', path: '/%2?a' }),
     refusal: "path must not have a '%'",
   },
+  ...['//evil.example/graphql', '//'].flatMap((path) => [
+    {
+      kind,
+      sentence: `a host as the path of GraphQL: ${path}`,
+      object: { name: 'shop', spec: { ...shop, graphqlPath: path } },
+      refusal: "graphqlPath must not begin with '//'",
+    },
+    {
+      kind,
+      sentence: `a host as the path of a check: ${path}`,
+      object: checkedBy({ type: 'http', path }),
+      refusal: "path must not begin with '//'",
+    },
+  ]),
+  ...['graphql', 'http://evil.example/', '/\\evil.example', '/a?b', '/a#b', '/a b', '/a\n'].map((path) => ({
+    kind,
+    sentence: `no path of GraphQL: ${JSON.stringify(path)}`,
+    object: { name: 'shop', spec: { ...shop, graphqlPath: path } },
+    refusal: 'should match',
+  })),
   { kind, sentence: 'a path of GraphQL', object: { name: 'shop', spec: { ...shop, graphqlPath: '/v1.0/%2Fql' } } },
   {
     kind,

@@ -1,3 +1,4 @@
+import { status } from '@grpc/grpc-js';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openEventStream } from '../support/event-stream.ts';
@@ -162,6 +163,25 @@ const listed = async (query: string) => {
   return services.map(({ service_url }) => service_url.replace('http://', ''));
 };
 
+/** Each would lead elsewhere, or to what the caller did not mean. */
+const NO_PATHS = [
+  'graphql',
+  '//evil.example/graphql',
+  '///graphql',
+  'http://evil.example/graphql',
+  '\\\\evil.example',
+  '/\\evil.example',
+  '/graphql?a=b',
+  '/graphql#a',
+  '/a/../graphql',
+  '/./graphql',
+  '/%2e%2E/graphql',
+  '/graph ql',
+  '/graphql\r\nHost: evil.example',
+  '/graphql\0',
+  '/%zz',
+];
+
 describe('what an instance says of itself', () => {
   const service_name = 'told';
   const blue = { metadata: { color: 'blue', 'a b': 'c=d' }, zone: 'eu-1', weight: 300, graphql_path: '/graphql' };
@@ -220,13 +240,18 @@ describe('what an instance says of itself', () => {
     ['zone', { zone: 'eu 1' }],
     ['weight', { weight: 0 }],
     ['weight', { weight: 1.5 }],
-    ['graphql_path', { graphql_path: 'graphql' }],
-    ['graphql_path', { graphql_path: '/graphql?a=b' }],
-    ["graphql_path must be an absolute path without a query and the segments '.' and '..'", { graphql_path: '/../a' }],
+    ["graphql_path must be an absolute path without a query, '//' at its beginning", { graphql_path: '/../a' }],
+    ...NO_PATHS.map((graphql_path): [string, object] => ['graphql_path must be an absolute path', { graphql_path }]),
   ])('%s is refused where it is not as it may be: %j', async (named, facts) => {
     const body = { service_name: 'refused', service_url: 'http://refused', instance_id: 'a', ...facts };
     const answer = await first.call('POST', '/services/register', body);
     expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining(named) } });
+  });
+
+  test.each(NO_PATHS)('gRPC refuses the path %j, too', async (graphqlPath) => {
+    const request = { serviceName: 'refused', serviceUrl: 'http://refused', instanceId: 'a', graphqlPath };
+    const { code, details } = await grpc.call('Register', request);
+    expect([code, details]).toEqual([status.INVALID_ARGUMENT, expect.stringContaining('graphql_path')]);
   });
 
   test('gRPC has it, too', async () => {
@@ -286,7 +311,8 @@ describe('a declared check', () => {
   test.each<[string, object]>([
     ['check.path', { type: 'tcp', path: '/' }],
     ['check.path', { type: 'http', path: '@evil.example' }],
-    ["check.path must be an absolute path without the segments '.' and '..'", { type: 'http', path: '/%2e%2E/a' }],
+    ["check.path must be an absolute path without '//' at its beginning", { type: 'http', path: '/%2e%2E/a' }],
+    ['check.path must be an absolute path', { type: 'http', path: '//evil.example/a' }],
     ['check.service', { type: 'http', service: 'a' }],
     ['check.interval_seconds', { type: 'tcp', interval_seconds: 1 }],
     ['check.timeout_seconds', { type: 'tcp', timeout_seconds: 61 }],

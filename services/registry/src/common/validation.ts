@@ -89,7 +89,9 @@ export function checkFacts({ metadata = {}, zone, weight, graphqlPath }: Omit<Fa
   }
   const isPath = graphqlPath === undefined || GRAPHQL_PATH.test(graphqlPath);
   if (!isPath || (graphqlPath?.length ?? 0) > graphqlPathRules.maxLength) {
-    const rule = "be an absolute path without a query and the segments '.' and '..', with two digits after each '%'";
+    const rule =
+      "be an absolute path without a query, '//' at its beginning and the segments '.' and '..', " +
+      "with two digits after each '%'";
     throw new RegistryError(
       'INVALID_REQUEST',
       `graphql_path must ${rule}, of at most ${graphqlPathRules.maxLength} characters`,

@@ -25,7 +25,8 @@ export interface HealthCheckResult {
   readonly message: string;
 }
 
-const PATH = "an absolute path without the segments '.' and '..', with two digits after each '%'";
+const PATH =
+  "an absolute path without '//' at its beginning and the segments '.' and '..', with two digits after each '%'";
 
 /** As JSON Schema has it; the API server has the same for manifests. */
 export const healthCheckRules = {

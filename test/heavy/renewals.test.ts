@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { makeRenewalsOf } from '@rollcall/payment/testing/renewals.ts';
 import { expect, test, vi } from 'vitest';
-import { connectTo, decide, idOf, makeRenewalsOf, sandbox, startBilling } from '../payment/billing-service.ts';
+import { connectTo, decide, idOf, sandbox, startBilling } from '../payment/billing-service.ts';
 import { createDatabase } from '../support/postgres.ts';
 
 const RENEWALS = 10_000;

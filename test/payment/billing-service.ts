@@ -228,16 +228,3 @@ export async function decide(billing: BillingService, paymentUrl: unknown, decis
   });
   if (response.status !== 303) throw new Error(`The page answered ${response.status}`);
 }
-
-/** Makes so many subscriptions like this one, whose next period is due now. */
-export async function makeRenewalsOf(database: Client, subscriptionId: string, count: number): Promise<void> {
-  await database.query(
-    `INSERT INTO subscriptions (id, subject, customer_id, plan_id, plan_version, provider, method_id, state, collection,
-       time_zone, anchor, next_index, cancel_at_period_end, pending_amount, credit_balance, open_by_checkout, due_at,
-       created_at)
-     SELECT gen_random_uuid(), subject, customer_id, plan_id, plan_version, provider, method_id, state, collection,
-       time_zone, anchor - interval '1 month', 1, false, 0, 0, false, now(), created_at
-     FROM subscriptions, generate_series(1, $2) WHERE id = $1`,
-    [subscriptionId, count],
-  );
-}

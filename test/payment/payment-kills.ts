@@ -2,13 +2,14 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startPostgres } from '@rollcall/local/postgres.ts';
+import { makeRenewalsOf } from '@rollcall/payment/testing/renewals.ts';
 import { expect, inject, vi } from 'vitest';
 import { insist } from '../support/insist.ts';
 import { killInRounds, type Load, startLoad, victimOf } from '../support/kills.ts';
 import { startAgain } from '../support/postgres.ts';
 import type { Answer } from '../support/replica.ts';
 import type { Supervised } from '../support/supervised.ts';
-import { type Caller, connectTo, idOf, makeRenewalsOf } from './billing-service.ts';
+import { type Caller, connectTo, idOf } from './billing-service.ts';
 import { type Moved, moneyAt } from './money-at-providers.ts';
 import { choose, type PaymentService, startPayment, tea } from './payment-service.ts';
 

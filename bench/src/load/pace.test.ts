@@ -22,11 +22,11 @@ it('counts latency from when a request was due, not from when a slow server let 
   expect(result.latencyMs.max).toBeGreaterThan(140);
 });
 
-const slowAtFirst: Send = (index) => delay(index < 10 ? 60 : 0, 200);
+const slowAtFirst: Send = (index) => delay(index < 10 ? 1200 : 0, 200);
 
 it('counts no latency while it settles, but the answers', async () => {
   const senders = Array.from({ length: 20 }, () => slowAtFirst);
-  const result = await runAtPace({ ratePerSecond: 200, durationMs: 100, settleMs: 50 }, senders);
+  const result = await runAtPace({ ratePerSecond: 10, durationMs: 2000, settleMs: 1000 }, senders);
   expect(result).toMatchObject({ requests: 20, statuses: { 200: 20 } });
-  expect(result.latencyMs.p50).toBeLessThan(60);
+  expect(result.latencyMs.p50).toBeLessThan(1200);
 });

@@ -1,4 +1,5 @@
 import { waitUntil } from '@rollcall/local/wait.ts';
+import { makeRenewalsOf } from '@rollcall/payment/testing/renewals.ts';
 import { atMost, figure, type Row } from '../../report.ts';
 import type { Paying } from './paying.ts';
 
@@ -13,15 +14,7 @@ export async function renewalRows(paying: Paying, log: (line: string) => void): 
   const first = await subscribed(paying);
   log(`payment: ${RENEWALS} renewals`);
   const startedAtMs = performance.now();
-  await tables.query(
-    `INSERT INTO subscriptions (id, subject, customer_id, plan_id, plan_version, provider, method_id, state, collection,
-       time_zone, anchor, next_index, cancel_at_period_end, pending_amount, credit_balance, open_by_checkout, due_at,
-       created_at)
-     SELECT gen_random_uuid(), subject, customer_id, plan_id, plan_version, provider, method_id, state, collection,
-       time_zone, anchor - interval '1 month', 1, false, 0, 0, false, now(), created_at
-     FROM subscriptions, generate_series(1, $2) WHERE id = $1`,
-    [first, RENEWALS],
-  );
+  await makeRenewalsOf(tables, first, RENEWALS);
   const isOver = async (): Promise<boolean> => {
     const { rowCount } = await tables.query(
       'SELECT FROM subscriptions WHERE (next_index = 1 AND id <> $1) OR open_key IS NOT NULL LIMIT 1',

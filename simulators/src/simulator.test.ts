@@ -53,7 +53,7 @@ describe('requests', () => {
 
   test('that hang have taken effect, and are not answered', async () => {
     simulator.addFaults({ kind: 'accept-and-hang' });
-    await expect(order('a', 200)).rejects.toThrow(/abort|timeout/i);
+    await expect(order('a', 2000)).rejects.toThrow(/abort|timeout/i);
     await expect.poll(() => orders).toEqual(['a']);
     expect(simulator.requests()).toMatchObject([{ isAccepted: true, status: 201, fault: 'accept-and-hang' }]);
   });

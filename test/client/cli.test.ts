@@ -150,7 +150,7 @@ describe('rollcall', () => {
     await client().register({ service_name: 'shop', service_url: 'http://shop' });
     await printed(watching, 'shop');
     await registry.kill();
-    await vi.waitFor(() => expect(watching.err()).toContain('trying to connect again'));
+    await vi.waitFor(() => expect(watching.err()).toContain('trying to connect again'), { timeout: 30_000 });
     await registry.restart();
     await vi.waitFor(() => expect(watching.err()).toContain('connected again'), { timeout: 15_000 });
     await client().unregister('shop');

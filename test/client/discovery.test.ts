@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { type ContractServer, freePort, startContractServer } from './contract-server.ts';
 
 function discoverFrom(server: ContractServer, options: Partial<DiscoverOptions> = {}): Directory {
-  return discover({ servers: server.url, retry: { baseMs: 10, maxMs: 50 }, timeoutMs: 300, ...options });
+  return discover({ servers: server.url, retry: { baseMs: 10, maxMs: 50 }, timeoutMs: 2000, ...options });
 }
 
 const names = (directory: Directory) => directory.list().map((service) => service.service_name);
@@ -47,7 +47,7 @@ describe('discover', () => {
     server.put('shop', { url: 'http://elsewhere' });
     server.expire('cart');
     server.remove('pay');
-    await vi.waitFor(() => expect(changes).toHaveLength(4));
+    await vi.waitFor(() => expect(changes).toHaveLength(4), { timeout: 30_000 });
     expect(changes).toEqual(['added pay', 'modified shop', 'expired cart', 'removed pay']);
     expect(directory.get('shop').service_url).toBe('http://elsewhere');
   });
@@ -61,7 +61,7 @@ describe('discover', () => {
       server.writeToWatches(Uint8Array.of(byte));
       if (byte > 127) await settle(5);
     }
-    await vi.waitFor(() => expect(directory.find('Straße-店')).toEqual(service));
+    await vi.waitFor(() => expect(directory.find('Straße-店')).toEqual(service), { timeout: 30_000 });
   });
 
   it('waits for a registry that starts later', async () => {
@@ -69,11 +69,11 @@ describe('discover', () => {
     using directory = discover({ servers: `http://127.0.0.1:${port}`, retry: { baseMs: 10, maxMs: 50 } });
     const disconnected = vi.fn<() => void>();
     directory.on('disconnected', disconnected);
-    await vi.waitFor(() => expect(disconnected).toHaveBeenCalled());
+    await vi.waitFor(() => expect(disconnected).toHaveBeenCalled(), { timeout: 30_000 });
     expect(directory.state()).toBe('connecting');
     await using server = await startContractServer({ port });
     server.put('shop');
-    await vi.waitFor(() => expect(names(directory)).toEqual(['shop']));
+    await vi.waitFor(() => expect(names(directory)).toEqual(['shop']), { timeout: 30_000 });
   });
 
   it('serves what it knew while the registry is down, and reports only differences when it is back', async () => {
@@ -85,13 +85,13 @@ describe('discover', () => {
     await directory.ready;
     const changes = changesOf(directory);
     await first[Symbol.asyncDispose]();
-    await vi.waitFor(() => expect(directory.state()).toBe('stale'));
+    await vi.waitFor(() => expect(directory.state()).toBe('stale'), { timeout: 30_000 });
     expect(names(directory)).toEqual(['cart', 'shop']);
     await using second = await startContractServer({ port });
     second.put('shop', { url: shop.service_url });
     second.put('pay');
     second.forgetEvents();
-    await vi.waitFor(() => expect(directory.state()).toBe('live'));
+    await vi.waitFor(() => expect(directory.state()).toBe('live'), { timeout: 30_000 });
     // The restarted registry of this test gives the shop a new id: a change; it never vanishes,
     // though.
     expect(new Set(changes)).toEqual(new Set(['modified shop', 'added pay', 'removed cart']));
@@ -101,17 +101,17 @@ describe('discover', () => {
   it('resumes after the last event when the connection ends', async () => {
     await using server = await startContractServer();
     server.put('shop');
-    using directory = discoverFrom(server, { retry: { baseMs: 200, maxMs: 200 } });
+    using directory = discoverFrom(server, { retry: { baseMs: 2000, maxMs: 2000 } });
     await directory.ready;
     const changes = changesOf(directory);
     server.put('cart');
-    await vi.waitFor(() => expect(changes).toEqual(['added cart']));
+    await vi.waitFor(() => expect(changes).toEqual(['added cart']), { timeout: 30_000 });
     server.endWatches();
-    await vi.waitFor(() => expect(directory.state()).toBe('stale'));
+    await vi.waitFor(() => expect(directory.state()).toBe('stale'), { timeout: 30_000 });
     server.put('pay');
     server.remove('shop');
-    await vi.waitFor(() => expect(directory.state()).toBe('live'));
-    await vi.waitFor(() => expect(changes).toEqual(['added cart', 'added pay', 'removed shop']));
+    await vi.waitFor(() => expect(directory.state()).toBe('live'), { timeout: 30_000 });
+    await vi.waitFor(() => expect(changes).toEqual(['added cart', 'added pay', 'removed shop']), { timeout: 30_000 });
     const ids = server.callsOf('GET /services/watch').map(({ headers }) => headers['last-event-id']);
     expect(ids).toEqual([undefined, '102']);
   });
@@ -120,15 +120,15 @@ describe('discover', () => {
     await using server = await startContractServer();
     server.put('shop');
     server.put('cart');
-    using directory = discoverFrom(server, { retry: { baseMs: 200, maxMs: 200 } });
+    using directory = discoverFrom(server, { retry: { baseMs: 2000, maxMs: 2000 } });
     await directory.ready;
     const changes = changesOf(directory);
     server.endWatches();
-    await vi.waitFor(() => expect(directory.state()).toBe('stale'));
+    await vi.waitFor(() => expect(directory.state()).toBe('stale'), { timeout: 30_000 });
     server.remove('cart');
     server.put('pay');
     server.forgetEvents();
-    await vi.waitFor(() => expect(directory.state()).toBe('live'));
+    await vi.waitFor(() => expect(directory.state()).toBe('live'), { timeout: 30_000 });
     expect(changes).toEqual(['added pay', 'removed cart']);
     expect(names(directory)).toEqual(['pay', 'shop']);
   });
@@ -142,17 +142,17 @@ describe('discover', () => {
     const reasons: string[] = [];
     directory.on('disconnected', ({ error }) => reasons.push(String(error)));
     await directory.ready;
-    await vi.waitFor(() => expect(healthy.watches()).toBe(1));
+    await vi.waitFor(() => expect(healthy.watches()).toBe(1), { timeout: 30_000 });
     expect(silent.watches()).toBe(0);
     expect(reasons[0]).toContain('silent for 200 ms');
   });
 
   it('counts comments as signs of life', async () => {
     await using server = await startContractServer();
-    using directory = discoverFrom(server, { silenceMs: 1500 });
+    using directory = discoverFrom(server, { silenceMs: 4000 });
     await directory.ready;
     const comments = setInterval(() => server.writeToWatches(':\n\n'), 50);
-    await settle(3500);
+    await settle(6000);
     clearInterval(comments);
     expect(server.callsOf('GET /services/watch')).toHaveLength(1);
     expect(directory.state()).toBe('live');
@@ -168,7 +168,7 @@ describe('discover', () => {
     using directory = discoverFrom(server);
     const disconnected = vi.fn<() => void>();
     directory.on('disconnected', disconnected);
-    await vi.waitFor(() => expect(disconnected.mock.calls.length).toBeGreaterThan(1), { timeout: 3000 });
+    await vi.waitFor(() => expect(disconnected.mock.calls.length).toBeGreaterThan(1), { timeout: 30_000 });
     server.misbehave('GET /services/watch', undefined);
     await directory.ready;
   });
@@ -187,7 +187,7 @@ describe('discover', () => {
     await directory.ready;
     server.writeToWatches('event: added\ndata: {"service_name":7}\n\nevent: news\ndata: x\n\nnonsense\n\n');
     server.put('shop');
-    await vi.waitFor(() => expect(names(directory)).toEqual(['shop']));
+    await vi.waitFor(() => expect(names(directory)).toEqual(['shop']), { timeout: 30_000 });
     expect(server.callsOf('GET /services/watch')).toHaveLength(1);
   });
 
@@ -196,8 +196,10 @@ describe('discover', () => {
     using directory = discoverFrom(server);
     await directory.ready;
     server.writeToWatches(`data: ${'x'.repeat(2_000_000)}`);
-    await vi.waitFor(() => expect(server.callsOf('GET /services/watch').length).toBeGreaterThan(1));
-    await vi.waitFor(() => expect(directory.state()).toBe('live'));
+    await vi.waitFor(() => expect(server.callsOf('GET /services/watch').length).toBeGreaterThan(1), {
+      timeout: 30_000,
+    });
+    await vi.waitFor(() => expect(directory.state()).toBe('live'), { timeout: 30_000 });
   });
 
   it('ends the connection when closed, and stays readable', async () => {
@@ -206,7 +208,7 @@ describe('discover', () => {
     const directory = discoverFrom(server);
     await directory.ready;
     directory.close();
-    await vi.waitFor(() => expect(server.watches()).toBe(0));
+    await vi.waitFor(() => expect(server.watches()).toBe(0), { timeout: 30_000 });
     expect(names(directory)).toEqual(['shop']);
     await settle();
     expect(server.callsOf('GET /services/watch')).toHaveLength(1);

@@ -50,7 +50,7 @@ describe('against the real registry', () => {
       service_url: 'http://10.0.0.7:8080',
       capabilities: ['rest'],
     });
-    await vi.waitFor(() => expect(heartbeats.mock.calls.length).toBeGreaterThan(2), { timeout: 5000 });
+    await vi.waitFor(() => expect(heartbeats.mock.calls.length).toBeGreaterThan(2), { timeout: 30_000 });
     await registration.unregister();
     await expect(client.getService('Straße-店')).rejects.toMatchObject({ status: 404, error: 'Service not found' });
     await expect(client.heartbeat('Straße-店')).rejects.toMatchObject({ status: 400, error: 'Service not found' });
@@ -67,7 +67,7 @@ describe('against the real registry', () => {
       fetch: loses,
       retry: { baseMs: 60_000, maxMs: 60_000 },
     });
-    await vi.waitFor(() => client.getInstance('lossy', 'unheard'), { timeout: 5000 });
+    await vi.waitFor(() => client.getInstance('lossy', 'unheard'), { timeout: 30_000 });
     await registration.unregister();
     const { instances } = await client.listInstances('lossy');
     expect(instances.map(({ instance_id }) => instance_id)).toEqual(['other']);
@@ -80,7 +80,9 @@ describe('against the real registry', () => {
     await client.reportHealth({ service_name: 'again', instance_id: 'a', status: 'draining' });
     await using registration = register({ servers: shared.url, name: 'again', instanceId: 'a', url: 'http://a' });
     expect(await registration.registered).toMatchObject({ healthy: false });
-    await vi.waitFor(async () => expect(await client.getInstance('again', 'a')).toMatchObject({ healthy: true }));
+    await vi.waitFor(async () => expect(await client.getInstance('again', 'a')).toMatchObject({ healthy: true }), {
+      timeout: 30_000,
+    });
   });
 
   it('gives one record to two programs with one instance id, and to the first again when the second leaves', async () => {
@@ -101,7 +103,7 @@ describe('against the real registry', () => {
     expect(instances).toMatchObject([{ instance_id: 'same', service_url: 'http://second', service_id }]);
     await second.unregister();
     const changes = () => heard.filter((event) => event !== 'heartbeat');
-    await vi.waitFor(() => expect(changes()).toEqual(['lost', 'registered']), { timeout: 5000 });
+    await vi.waitFor(() => expect(changes()).toEqual(['lost', 'registered']), { timeout: 30_000 });
     expect(await client.getInstance('twins', 'same')).toMatchObject({ service_url: 'http://first' });
   });
 
@@ -137,13 +139,13 @@ describe('against the real registry', () => {
     registration.on('heartbeat', () => heard.push('heartbeat'));
     const { service_id } = await registration.registered;
     await directory.ready;
-    await vi.waitFor(() => expect(directory.get('shop').service_id).toBe(service_id));
+    await vi.waitFor(() => expect(directory.get('shop').service_id).toBe(service_id), { timeout: 30_000 });
     directory.on('change', changes);
 
     const lost = new Promise((resolve) => directory.on('disconnected', resolve));
     await registry.kill();
     await lost;
-    await vi.waitFor(() => expect(heard).toContain('error'));
+    await vi.waitFor(() => expect(heard).toContain('error'), { timeout: 30_000 });
     expect(directory.get('shop').service_url).toBe('http://shop');
     await registry.restart();
     await vi.waitFor(() => expect(directory.state()).toBe('live'), { timeout: 10_000 });
@@ -164,9 +166,9 @@ describe('against the real registry', () => {
     const lost = new Promise((resolve) => directory.on('disconnected', resolve));
     await registry.kill();
     await lost;
-    await vi.waitFor(() => expect(directory.state()).toBe('live'));
+    await vi.waitFor(() => expect(directory.state()).toBe('live'), { timeout: 30_000 });
     await createRegistryClient({ servers }).register({ service_name: 'cart', service_url: 'http://cart' });
-    await vi.waitFor(() => expect(directory.list()).toHaveLength(2));
+    await vi.waitFor(() => expect(directory.list()).toHaveLength(2), { timeout: 30_000 });
     expect(errors).not.toHaveBeenCalled();
   });
 
@@ -182,7 +184,9 @@ describe('against the real registry', () => {
     await client.register({ service_name: 'shop', service_url: 'http://two', capabilities: ['grpc'] });
     await client.heartbeat('shop');
     await client.unregister('first');
-    await vi.waitFor(() => expect(changes).toEqual(['added shop', 'modified shop', 'removed first']));
+    await vi.waitFor(() => expect(changes).toEqual(['added shop', 'modified shop', 'removed first']), {
+      timeout: 30_000,
+    });
     const { last_heartbeat: _, ...facts } = await client.getService('shop');
     expect(directory.get('shop')).toMatchObject(facts);
     await client.unregister('shop');

@@ -10,7 +10,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { type ContractServer, freePort, startContractServer } from './contract-server.ts';
 
 /** Quick enough for a test; what is tested does not depend on the times. */
-const quick = { heartbeatIntervalMs: 40, retry: { baseMs: 10, maxMs: 40 }, timeoutMs: 200 } as const;
+const quick = { heartbeatIntervalMs: 40, retry: { baseMs: 10, maxMs: 40 }, timeoutMs: 2000 } as const;
 
 function registerShop(server: ContractServer | string, options: Partial<RegisterOptions> = {}): Registration {
   const servers = typeof server === 'string' ? server : server.url;
@@ -37,7 +37,9 @@ describe('register', () => {
       service_url: 'http://shop:8080',
       capabilities: ['rest', 'grpc'],
     });
-    await vi.waitFor(() => expect(server.callsOf('POST /services/shop/heartbeat').length).toBeGreaterThan(3));
+    await vi.waitFor(() => expect(server.callsOf('POST /services/shop/heartbeat').length).toBeGreaterThan(3), {
+      timeout: 30_000,
+    });
     expect(registration.state()).toBe('registered');
     await registration.unregister();
     expect(registration.state()).toBe('stopped');
@@ -51,7 +53,7 @@ describe('register', () => {
     const port = await freePort();
     const registration = registerShop(`http://127.0.0.1:${port}`);
     const heard = heardFrom(registration);
-    await vi.waitFor(() => expect(heard.length).toBeGreaterThan(2));
+    await vi.waitFor(() => expect(heard.length).toBeGreaterThan(2), { timeout: 30_000 });
     expect(new Set(heard)).toEqual(new Set(['error']));
     await using server = await startContractServer({ port });
     await registration.registered;
@@ -65,7 +67,7 @@ describe('register', () => {
     const heard = heardFrom(registration);
     const { service_id: first } = await registration.registered;
     server.expire('shop');
-    await vi.waitFor(() => expect(heard).toContain('registered again'));
+    await vi.waitFor(() => expect(heard).toContain('registered again'), { timeout: 30_000 });
     expect(heard.slice(heard.indexOf('lost expired'))[1]).toBe('registered again');
     expect(server.services.get('shop')?.service_id).not.toBe(first);
   });
@@ -76,10 +78,10 @@ describe('register', () => {
     const heard = heardFrom(registration);
     await registration.registered;
     server.misbehave('POST /services/shop/heartbeat', { status: 503, body: { error: 'x', message: 'x' } });
-    await vi.waitFor(() => expect(heard).toContain('lost unreachable'), { timeout: 3000 });
+    await vi.waitFor(() => expect(heard).toContain('lost unreachable'), { timeout: 30_000 });
     expect(registration.state()).toBe('lost');
     server.misbehave('POST /services/shop/heartbeat', undefined);
-    await vi.waitFor(() => expect(registration.state()).toBe('registered'));
+    await vi.waitFor(() => expect(registration.state()).toBe('registered'), { timeout: 30_000 });
     expect(heard.at(-1)).toBe('heartbeat');
     expect(heard.filter((event) => event === 'lost unreachable')).toHaveLength(1);
   });
@@ -91,9 +93,9 @@ describe('register', () => {
     const heard = heardFrom(registration);
     await registration.registered;
     await first[Symbol.asyncDispose]();
-    await vi.waitFor(() => expect(heard).toContain('error'));
+    await vi.waitFor(() => expect(heard).toContain('error'), { timeout: 30_000 });
     await using second = await startContractServer({ port });
-    await vi.waitFor(() => expect(second.services.has('shop')).toBe(true));
+    await vi.waitFor(() => expect(second.services.has('shop')).toBe(true), { timeout: 30_000 });
     await registration.unregister();
     expect(second.services.size).toBe(0);
   });
@@ -110,7 +112,7 @@ describe('register', () => {
       await using registration = registerShop('', { servers: [first.url, second.url] });
       const heard = heardFrom(registration);
       await registration.registered;
-      await vi.waitFor(() => expect(heard).toContain('heartbeat'));
+      await vi.waitFor(() => expect(heard).toContain('heartbeat'), { timeout: 30_000 });
       expect(heard).not.toContain('error');
       expect(first.calls.length).toBeLessThanOrEqual(1);
     },
@@ -139,9 +141,11 @@ describe('register', () => {
     await registration.registered;
     server.misbehave('POST /services/register', { status: 400, body: { error: 'Invalid request', message: 'x' } });
     server.expire('shop');
-    await vi.waitFor(() => expect(heard.filter((event) => event === 'error').length).toBeGreaterThan(2));
+    await vi.waitFor(() => expect(heard.filter((event) => event === 'error').length).toBeGreaterThan(2), {
+      timeout: 30_000,
+    });
     server.misbehave('POST /services/register', undefined);
-    await vi.waitFor(() => expect(heard).toContain('registered again'));
+    await vi.waitFor(() => expect(heard).toContain('registered again'), { timeout: 30_000 });
   });
 
   it('reads the token file for every request', async () => {
@@ -152,15 +156,15 @@ describe('register', () => {
     server.misbehave('POST', { status: 401, body: { error: 'Unauthenticated', message: 'expired' } });
     await using registration = registerShop(server, { token: projectedToken({ ROLLCALL_TOKEN_FILE: file }) });
     const heard = heardFrom(registration);
-    await vi.waitFor(() => expect(heard.length).toBeGreaterThan(1));
+    await vi.waitFor(() => expect(heard.length).toBeGreaterThan(1), { timeout: 30_000 });
     await writeFile(file, 'new\n');
     server.misbehave('POST', undefined);
     await registration.registered;
     // The one that is on its way when the file changes may bear the old one still.
-    await vi.waitFor(() => expect(server.calls.at(-1)?.headers.authorization).toBe('Bearer new'));
+    await vi.waitFor(() => expect(server.calls.at(-1)?.headers.authorization).toBe('Bearer new'), { timeout: 30_000 });
     await rm(directory, { recursive: true });
     const before = heard.length;
-    await vi.waitFor(() => expect(heard.slice(before + 1)).toContain('heartbeat'));
+    await vi.waitFor(() => expect(heard.slice(before + 1)).toContain('heartbeat'), { timeout: 30_000 });
     expect(server.calls[0]?.headers.authorization).toBe('Bearer old');
     expect(server.calls.at(-1)?.headers.authorization).toBe('Bearer new');
   });
@@ -252,7 +256,7 @@ describe('unregister', () => {
     await registration.registered;
     server.misbehave('DELETE', 'cut');
     const unregistered = registration.unregister();
-    await vi.waitFor(() => expect(server.callsOf('DELETE').length).toBeGreaterThan(2));
+    await vi.waitFor(() => expect(server.callsOf('DELETE').length).toBeGreaterThan(2), { timeout: 30_000 });
     server.misbehave('DELETE', undefined);
     await unregistered;
     expect(server.services.size).toBe(0);

@@ -173,7 +173,7 @@ test('HTML that cannot be made a text in time is refused soon, and is taken with
   const startedMs = performance.now();
   const answer = await ana('POST', '/emails', { body: { to: mail.to, subject: mail.subject, html } });
   expect([answer.status, faultPaths(answer)]).toEqual([400, ['body/html']]);
-  expect(performance.now() - startedMs).toBeLessThan(5000);
+  expect(performance.now() - startedMs).toBeLessThan(20_000);
   // Not sent: the mail server of the tests reads it for long, too.
   const sendAt = new Date(Date.now() + 86_400_000).toISOString();
   expect((await ana('POST', '/emails', { body: { ...mail, html, sendAt } })).status).toBe(202);
@@ -266,7 +266,7 @@ describe('what is scheduled', () => {
     const path = `/messages/${String(body?.['id'])}`;
     const bob = await service.callerOf('bob');
     expect((await bob('PATCH', path, { body: { sendAt: inMs(0) } })).status).toBe(404);
-    const sooner = inMs(500);
+    const sooner = inMs(4000);
     const put = await Promise.all(Array.from({ length: 5 }, () => ana('PATCH', path, { body: { sendAt: sooner } })));
     for (const answer of put) expect(answer).toMatchObject({ status: 200, body: { sendAt: sooner } });
     await expect.poll(async () => (await ana('GET', path)).body?.['status'], { timeout: 20_000 }).toBe('sent');
@@ -294,7 +294,10 @@ describe('what is scheduled', () => {
         return { path, status: (await off('PATCH', path, { body: { sendAt: later } })).status };
       }),
     );
-    await delay(1000);
+    // Once those are sent that were refused, what was put off would be, too.
+    const refused = outcomes.filter(({ status }) => status !== 200);
+    const states = () => Promise.all(refused.map(async ({ path }) => (await off('GET', path)).body?.['status']));
+    await expect.poll(states, { timeout: 30_000, interval: 500 }).toEqual(refused.map(() => 'sent'));
     for (const { path, status } of outcomes) {
       const { body } = await off('GET', path);
       const isPutOff = body?.['status'] === 'scheduled' && body['sendAt'] === later;
@@ -315,7 +318,7 @@ describe('what is scheduled', () => {
   });
 
   test('can be cancelled, once and again, and is not sent', async () => {
-    const sendAt = new Date(Date.now() + 1500).toISOString();
+    const sendAt = inMs(60_000);
     const { body } = await ana('POST', '/emails', { body: { ...mail, sendAt } });
     expect(body).toMatchObject({ status: 'scheduled', sendAt });
     const path = pathOf(body);

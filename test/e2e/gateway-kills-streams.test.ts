@@ -22,7 +22,7 @@ const LANES = 8;
 const CALL_MS = 50;
 const HOP_MS = 1000;
 /** How soon everybody hears that a killed process is gone. */
-const NOTICED_WITHIN_MS = 1000;
+const NOTICED_WITHIN_MS = 10_000;
 /**
  * Once nothing changes any more. The API server lets nobody watch for some seconds after its
  * return.

@@ -25,6 +25,8 @@ import {
 import { clientOf, connect } from './websocket-client.ts';
 
 const BAD_TOKENS = ['', 'x', 'eyJhbGciOiJub25lIn0.e30.'];
+/** Far less than a token holds. */
+const SOON_MS = 10_000;
 /** How many requests a minute an address has that shows no token, and a client of tier free. */
 const ANONYMOUS = 7;
 const FREE = 5;
@@ -286,10 +288,12 @@ describe('a client that is deleted', () => {
     await namespace.kubectl(['delete', 'apiclient', 'doomed']);
     const deletedAt = performance.now();
     const refused = await awaited;
-    expect(performance.now() - deletedAt).toBeLessThan(1000);
+    expect(performance.now() - deletedAt).toBeLessThan(SOON_MS);
     expect([refused.status, await refused.json()]).toMatchObject([401, { error: { code: 'INVALID_TOKEN' } }]);
-    await vi.waitFor(() => expect([...ends.keys()].sort()).toEqual(['download', 'events', 'watch']), { timeout: 2000 });
-    expect(Math.max(...ends.values()) - deletedAt).toBeLessThan(1000);
+    await vi.waitFor(() => expect([...ends.keys()].sort()).toEqual(['download', 'events', 'watch']), {
+      timeout: 30_000,
+    });
+    expect(Math.max(...ends.values()) - deletedAt).toBeLessThan(SOON_MS);
   });
 });
 

@@ -75,12 +75,15 @@ describe('the gateway', () => {
     expect(head).toContain(`\r\naccess-control-allow-origin: ${PAGE}`);
     expect(JSON.parse(body)).toMatchObject({ error: { code, message: expect.any(String) } });
     expect(shop.requests.length).toBe(before);
-    await vi.waitFor(async () => {
-      const lines = (await readFile(gateway.logFile, 'utf8')).split('\n').filter((each) => each.includes(id));
-      expect(lines.length).toBe(1);
-      expect(JSON.parse(lines[0] ?? '')).toMatchObject({ reqId: id, method: 'GET', result: expect.any(Number) });
-      expect(JSON.parse(lines[0] ?? '').path).toBe(line.split(' ')[1]);
-    }, 5000);
+    await vi.waitFor(
+      async () => {
+        const lines = (await readFile(gateway.logFile, 'utf8')).split('\n').filter((each) => each.includes(id));
+        expect(lines.length).toBe(1);
+        expect(JSON.parse(lines[0] ?? '')).toMatchObject({ reqId: id, method: 'GET', result: expect.any(Number) });
+        expect(JSON.parse(lines[0] ?? '').path).toBe(line.split(' ')[1]);
+      },
+      { timeout: 30_000 },
+    );
   });
 
   test('passes on a query that only the service can read', async () => {
@@ -152,11 +155,14 @@ describe('100 Continue', () => {
   test('does not come where the service cannot be reached', async () => {
     const service = { service_name: 'gone', service_url: 'http://127.0.0.1:9' };
     expect((await registry.call('POST', '/services/register', service)).status).toBe(200);
-    await vi.waitFor(async () => {
-      const fields = ['expect: 100-continue', 'content-length: 2', json];
-      const answer = await send(gateway, { line: 'POST /api/v1/gone/x', fields });
-      expect(answer).toMatch(/^HTTP\/1.1 50[23] [^]*UPSTREAM_/);
-    }, 5000);
+    await vi.waitFor(
+      async () => {
+        const fields = ['expect: 100-continue', 'content-length: 2', json];
+        const answer = await send(gateway, { line: 'POST /api/v1/gone/x', fields });
+        expect(answer).toMatch(/^HTTP\/1.1 50[23] [^]*UPSTREAM_/);
+      },
+      { timeout: 30_000 },
+    );
   });
 });
 

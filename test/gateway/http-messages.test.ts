@@ -36,7 +36,7 @@ async function register(service_name: string, service_url: string): Promise<stri
   expect(status).toBe(200);
   const path = `/api/v1/${encodeURIComponent(service_name)}`;
   await vi.waitFor(async () => expect(await (await call(`${path}/probe`)).text()).not.toContain('SERVICE_NOT_FOUND'), {
-    timeout: 5000,
+    timeout: 30_000,
   });
   return path;
 }
@@ -97,7 +97,9 @@ describe('a service named', () => {
     const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
     expect(metrics).toContain(`service="${name}"`);
     const id = answer.headers.get('x-request-id') ?? '';
-    await vi.waitFor(async () => expect(await logged(id)).toMatchObject([{ service: name, result: 200 }]));
+    await vi.waitFor(async () => expect(await logged(id)).toMatchObject([{ service: name, result: 200 }]), {
+      timeout: 30_000,
+    });
   });
 });
 
@@ -276,7 +278,9 @@ describe('a request target', () => {
     expect(answer).toContain(`x-request-id: ${id}\r\n`);
     const { error } = JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as { error: Record<string, unknown> };
     expect(error).toEqual({ code: expect.any(String), message: expect.stringMatching(message), details: {} });
-    await vi.waitFor(async () => expect(await logged(id)).toMatchObject([{ result: status, code: error['code'] }]));
+    await vi.waitFor(async () => expect(await logged(id)).toMatchObject([{ result: status, code: error['code'] }]), {
+      timeout: 30_000,
+    });
     // No browser sends CONNECT.
     const isReadable = line.startsWith('CONNECT') || answer.includes(`access-control-allow-origin: ${PAGE}\r\n`);
     expect(isReadable).toBe(true);
@@ -323,7 +327,9 @@ describe('a body in a coding that nobody undoes', () => {
         expect(answer).toContain(`x-request-id: ${id}\r\n`);
         expect(answer).toContain(`access-control-allow-origin: ${PAGE}\r\n`);
         expect(answer).toContain(`{"error":{"code":"${code}"`);
-        await vi.waitFor(async () => expect(await logged(id)).toMatchObject([{ result: status, code }]));
+        await vi.waitFor(async () => expect(await logged(id)).toMatchObject([{ result: status, code }]), {
+          timeout: 30_000,
+        });
       }
       expect(shop.requests.length).toBe(asked);
       const plain = await raw(
@@ -355,7 +361,9 @@ describe('what is no request is refused in the usual way', () => {
     const id = /^x-request-id: ([0-9a-f]{32})\r$/m.exec(answer)?.[1] ?? 'none';
     const { error } = JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as { error: object };
     expect(error).toEqual({ code, message: expect.any(String), details: {} });
-    await vi.waitFor(async () => expect(await logged(id)).toMatchObject([{ result: status, code }]));
+    await vi.waitFor(async () => expect(await logged(id)).toMatchObject([{ result: status, code }]), {
+      timeout: 30_000,
+    });
   });
 });
 

@@ -194,11 +194,16 @@ test('a gateway that gets SIGTERM says goodbye to its WebSockets, and ends well 
   expect(await client.closed).toEqual({ code: 1001, reason: 'this replica stops' });
   expect(await leaving.process.exited).toMatchObject({ code: 0 });
   expect(performance.now() - from).toBeLessThan(15_000);
-  await vi.waitFor(async () => {
-    const log = (await readFile(leaving.process.logFile, 'utf8')).split('\n').filter((line) => line.startsWith('{'));
-    const ends = log.map((line) => JSON.parse(line)).filter(({ msg, path }) => msg === 'request' && path === '/api/ws');
-    expect(ends).toMatchObject([{ result: 101 }, { result: 1001, subject: 'following', events: 0 }]);
-  });
+  await vi.waitFor(
+    async () => {
+      const log = (await readFile(leaving.process.logFile, 'utf8')).split('\n').filter((line) => line.startsWith('{'));
+      const ends = log
+        .map((line) => JSON.parse(line))
+        .filter(({ msg, path }) => msg === 'request' && path === '/api/ws');
+      expect(ends).toMatchObject([{ result: 101 }, { result: 1001, subject: 'following', events: 0 }]);
+    },
+    { timeout: 30_000 },
+  );
 });
 
 async function entry(): Promise<Record<string, string>> {

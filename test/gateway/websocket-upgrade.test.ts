@@ -150,8 +150,9 @@ test('a client that vanishes while its token is checked costs nothing', async ()
     `GET /api/ws HTTP/1.1\r\n${fields}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer good.token\r\n\r\n`,
   );
   // It is being checked, and has the only slot.
-  await vi.waitFor(async () =>
-    expect(await refusalOf(slow.url, bearer('good.token'))).toMatchObject({ code: 'TOO_MANY_CONNECTIONS' }),
+  await vi.waitFor(
+    async () => expect(await refusalOf(slow.url, bearer('good.token'))).toMatchObject({ code: 'TOO_MANY_CONNECTIONS' }),
+    { timeout: 30_000 },
   );
   socket.resetAndDestroy();
   await using client = await vi.waitFor(() => connect(slow.url, 'good.token'), { timeout: 10_000 });

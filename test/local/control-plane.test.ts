@@ -73,7 +73,7 @@ test.runIf(process.platform === 'linux')('nothing outlives a starter that is kil
   expect(pids.every(isAlive)).toBe(true);
   starter.kill('SIGKILL');
   const allGone = async (): Promise<boolean> => (await Promise.all(pids.map(hasEnded))).every(Boolean);
-  await waitUntil('all components are gone', allGone, { timeoutMs: 5_000 });
+  await waitUntil('all components are gone', allGone, { timeoutMs: 30_000 });
 });
 
 /** Gone, or waiting for whoever adopted it to notice: nothing of it runs any more. */

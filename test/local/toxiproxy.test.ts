@@ -22,7 +22,7 @@ async function send(subject: string): Promise<string> {
     method: 'POST',
     headers: { 'content-type': 'application/json', connection: 'close' },
     body: JSON.stringify(mail),
-    signal: AbortSignal.timeout(1_000),
+    signal: AbortSignal.timeout(5_000),
   });
   return answer.text();
 }

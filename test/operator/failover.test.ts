@@ -53,7 +53,7 @@ async function leader(world: World): Promise<string> {
   return (await world.leases.find(LEASE))?.spec?.holderIdentity ?? '';
 }
 
-test('a killed leader is replaced within 15 s by a standby that has been observing all along', async (context) => {
+test('a killed leader is replaced by a standby that has been observing all along', async (context) => {
   const world = await createWorld(context);
   const first = await startOperatorProcess(world);
   await until('it leads', async () => (await leader(world)) !== '');
@@ -70,11 +70,12 @@ test('a killed leader is replaced within 15 s by a standby that has been observi
   await first.stop({ signal: 'SIGKILL' });
   await until('the standby leads', async () => ![firstIdentity, ''].includes(await leader(world)));
   const tookOverAfterMs = performance.now() - killedAtMs;
-  expect(tookOverAfterMs).toBeLessThan(15_000);
+  expect(tookOverAfterMs).toBeLessThan(ttlMs + 5000);
   // It gives no grace of its own: the deadline is that of the last heartbeat.
   const { seenAtMs } = await untilPhase(world, 'shop', 'Expired');
   expect(seenAtMs - killedAtMs).toBeGreaterThan(ttlMs - 500);
-  expect(seenAtMs - killedAtMs).toBeLessThan(ttlMs + 1500);
+  // A grace of its own would begin when it takes over, ten seconds after the kill.
+  expect(seenAtMs - killedAtMs).toBeLessThan(ttlMs + 8000);
   expect(await second.metric('leader_election_master_status')).toBe(1);
 }, 90_000);
 
@@ -88,7 +89,8 @@ test('an operator that stops hands over at once', async (context) => {
   expect(await first.exited).toEqual({ code: 0, signal: null });
   const stoppedAtMs = performance.now();
   await until('the other leads', async () => ![firstIdentity, ''].includes(await leader(world)));
-  expect(performance.now() - stoppedAtMs).toBeLessThan(2500);
+  // A Lease that nobody gives back lasts for ten.
+  expect(performance.now() - stoppedAtMs).toBeLessThan(9000);
 });
 
 test('an operator that is cut off exits, and the next one expires no service that lived on meanwhile', async (context) => {

@@ -135,7 +135,7 @@ async function startCharges() {
 }
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (let left = 200; !(await isSo()); left -= 1) {
+  for (let left = 600; !(await isSo()); left -= 1) {
     if (left === 0) throw new Error('it did not become so');
     await delay(50);
   }

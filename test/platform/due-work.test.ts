@@ -71,7 +71,7 @@ test('a row is due again when the lease of whoever took it has ended, and not be
   await add(1);
   const [taken] = await take(1, 1);
   expect(await take(1)).toEqual([]);
-  await vi.waitUntil(async () => (await take(1))[0]?.id === taken?.id, { timeout: 5000, interval: 100 });
+  await vi.waitUntil(async () => (await take(1))[0]?.id === taken?.id, { timeout: 30_000, interval: 100 });
 });
 
 test('no more run at a time than may', async () => {

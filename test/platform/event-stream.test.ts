@@ -114,7 +114,7 @@ test('a subject has a hundred streams at a replica, and the scope for them', asy
   expect(refused.headers.get('retry-after')).toBe('1');
   await streams[0]?.[Symbol.asyncDispose]();
   await vi.waitFor(async () => expect(await (await open()).next()).toMatchObject({ type: 'synced' }), {
-    timeout: 5000,
+    timeout: 30_000,
   });
   const writer = await world.service.callerOf(subject, 'payments:write');
   expect((await writer.get('/events')).status).toBe(403);

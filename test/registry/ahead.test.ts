@@ -14,7 +14,7 @@ import { newJob } from './delivery/fixture.ts';
 import { createGrpcClient } from './grpc-client.ts';
 
 /** Far less than a wait for what never comes. */
-const SOON_MS = 1500;
+const SOON_MS = 10_000;
 const OF_ANOTHER_HISTORY = '9'.repeat(15);
 
 let namespace: TestNamespace;

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { createGrpcClient } from './grpc-client.ts';
 
 const STOPPING = { code: 14, details: 'The registry is stopping; go on with the last cursor' };
-const LIMIT_MS = 2000;
+const LIMIT_MS = 20_000;
 
 async function startServer(
   authenticate: Authenticate,

@@ -41,7 +41,7 @@ async function send(bytes: string): Promise<{ readonly text: string; readonly id
 }
 
 async function expectLogged(id: string): Promise<void> {
-  await vi.waitFor(() => expect(entries.filter(({ reqId }) => reqId === id)).not.toEqual([]));
+  await vi.waitFor(() => expect(entries.filter(({ reqId }) => reqId === id)).not.toEqual([]), { timeout: 30_000 });
 }
 
 const ENDS = 'host: h\r\nconnection: close\r\n';

@@ -93,5 +93,5 @@ test('an API server that does not answer is not waited for: what is behind a Ser
   relay.blackHole();
   const startedAtMs = performance.now();
   expect(await endpoints.list('default', [SERVICE])).toBe('unknown');
-  expect(performance.now() - startedAtMs).toBeLessThan(5000);
+  expect(performance.now() - startedAtMs).toBeLessThan(20_000);
 });

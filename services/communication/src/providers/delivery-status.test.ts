@@ -124,7 +124,7 @@ test.each([
 ])('%s is no report, and takes no time', async (_what, content) => {
   const started = performance.now();
   expect(await readDeliveryStatus(Buffer.from(content))).toBeUndefined();
-  expect(performance.now() - started).toBeLessThan(5000);
+  expect(performance.now() - started).toBeLessThan(20_000);
 });
 
 test('of a thousand recipients two hundred are read', async () => {

@@ -161,7 +161,7 @@ test('where nobody answers to a message, nobody knows; where nobody answers at a
   const provider = start();
   expect(await provider.send(message, signal)).toEqual({ outcome: 'unknown', reason: 'no answer' });
   const cut = provider.send(message, signal);
-  await vi.waitFor(() => expect(centre.submitted).toHaveLength(2));
+  await vi.waitFor(() => expect(centre.submitted).toHaveLength(2), { timeout: 30_000 });
   centre.sessions[0]?.destroy();
   expect(await cut).toMatchObject({ outcome: 'unknown' });
   const silent = createServer(() => undefined);
@@ -195,7 +195,7 @@ async function reported(deliveries: readonly object[], settings: Partial<SmppSet
   const provider = start(settings);
   const kept: ProviderReport[] = [];
   provider.onReports?.(async (reports) => void kept.push(...reports));
-  await vi.waitFor(() => expect(centre.sessions).toHaveLength(1));
+  await vi.waitFor(() => expect(centre.sessions).toHaveLength(1), { timeout: 30_000 });
   await provider.send(message, signal);
   const answers = await Promise.all(
     deliveries.map(
@@ -240,7 +240,7 @@ test('ids that receipts have in decimal are those of the answers', async () => {
 test('a receipt that cannot be kept is asked for again', async () => {
   const provider = start();
   provider.onReports?.(() => Promise.reject(new Error('no database')));
-  await vi.waitFor(() => expect(centre.sessions).toHaveLength(1));
+  await vi.waitFor(() => expect(centre.sessions).toHaveLength(1), { timeout: 30_000 });
   await provider.send(message, signal);
   const answer = await new Promise<Pdu>(
     (resolve) => void centre.sessions[0]?.deliver_sm(receipt(text('DELIVRD')), resolve),
@@ -251,8 +251,8 @@ test('a receipt that cannot be kept is asked for again', async () => {
 test('a session that is lost is opened again, for receipts alone, too', async () => {
   const provider = start();
   provider.onReports?.(async () => {});
-  await vi.waitFor(() => expect(centre.sessions).toHaveLength(1));
+  await vi.waitFor(() => expect(centre.sessions).toHaveLength(1), { timeout: 30_000 });
   centre.sessions[0]?.destroy();
-  await vi.waitFor(() => expect(centre.sessions).toHaveLength(2), 5000);
+  await vi.waitFor(() => expect(centre.sessions).toHaveLength(2), { timeout: 30_000 });
   expect(await provider.send(message, signal)).toMatchObject({ outcome: 'accepted' });
 });

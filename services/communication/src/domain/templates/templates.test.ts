@@ -195,7 +195,7 @@ test.each([
   expect(await preview(of({ text }), {})).toEqual({
     faults: [{ path: '', message: expect.stringContaining('limit exceeded') }],
   });
-  expect(performance.now() - startedMs).toBeLessThan(5000);
+  expect(performance.now() - startedMs).toBeLessThan(30_000);
 });
 
 test('HTML of very many elements within elements is read as far as it makes sense, and not for long', () => {
@@ -203,7 +203,7 @@ test('HTML of very many elements within elements is read as far as it makes sens
   expect(plainTextOf(`${'<b>'.repeat(depth)}deep${'</b>'.repeat(depth)}`)).toBe('…');
   const startedMs = performance.now();
   expect(() => plainTextOf('<b>'.repeat(300_000))).toThrow(TooLongError);
-  expect(performance.now() - startedMs).toBeLessThan(5000);
+  expect(performance.now() - startedMs).toBeLessThan(30_000);
   expect(plainTextOf('<div><p>Hello</p></div>')).toBe('Hello');
 });
 
@@ -214,7 +214,7 @@ test('a template of very many variables is refused, soon', async () => {
   expect(await publishTemplate(of({ mjml }))).toEqual({
     faults: [{ path: '/locales/en/mjml', message: expect.stringContaining('takes longer than') }],
   });
-  expect(performance.now() - startedMs).toBeLessThan(15_000);
+  expect(performance.now() - startedMs).toBeLessThan(45_000);
 });
 
 test('a schema cannot ask to compare each item with all others', async () => {

@@ -2,13 +2,16 @@ import type { Actor } from '../process/lifecycle.ts';
 import type { Logger } from '../process/log.ts';
 import { backoffMs, sleep } from '../retry.ts';
 import { migrate } from './migrate.ts';
-import { DatabaseNotReadyError, type Pool } from './pool.ts';
+import { createPool, DatabaseNotReadyError, type Pool } from './pool.ts';
 
 const RETRY = { baseMs: 500, maxMs: 5000 };
 const PROBE_INTERVAL_MS = 5000;
 
 export interface DatabaseOptions {
+  /** For what needs the database. */
   readonly pool: Pool;
+  /** Of the same database. */
+  readonly url: string;
   /** Of the pool's search path. */
   readonly schema: string;
   /** Directories, as {@link migrate} takes them. */
@@ -23,8 +26,12 @@ export interface Database extends Actor {
   readonly pool: () => Pool;
 }
 
-/** Starting it never fails: what needs no database works on without. */
-export function createDatabase({ pool, schema, migrations, log }: DatabaseOptions): Database {
+/**
+ * Starting it never fails: what needs no database works on without. It looks over a connection of
+ * its own: a pool whose connections are all at work says nothing bad of the database.
+ */
+export function createDatabase({ pool, url, schema, migrations, log }: DatabaseOptions): Database {
+  const own = createPool({ url, schema, maxConnections: 1, log });
   const stopping = new AbortController();
   const firstAttempt = Promise.withResolvers<void>();
   let connected = false;
@@ -34,8 +41,8 @@ export function createDatabase({ pool, schema, migrations, log }: DatabaseOption
   async function check(): Promise<void> {
     try {
       // A database that did not answer may have come back as an older copy of itself, or empty.
-      if (connected) await pool.query('SELECT 1');
-      else await migrate({ pool, schema, directories: migrations, log });
+      if (connected) await own.query('SELECT 1');
+      else await migrate({ pool: own, schema, directories: migrations, log });
       if (!connected) log.info({}, 'database connected');
       connected = true;
       migrated = true;
@@ -63,6 +70,7 @@ export function createDatabase({ pool, schema, migrations, log }: DatabaseOption
     async stop() {
       stopping.abort();
       await running;
+      await own.end();
     },
     connected: () => connected,
     pool() {

@@ -87,6 +87,7 @@ export async function serviceParts<Config extends ServiceConfig>(
   const connections = createPool({ url: config.databaseUrl, schema: name, maxConnections: databaseConnections, log });
   const database = createDatabase({
     pool: connections,
+    url: config.databaseUrl,
     schema: name,
     migrations: [platformMigrations, migrations],
     log,

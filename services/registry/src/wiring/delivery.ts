@@ -80,6 +80,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const { connection, namespace, clock, log, metrics, currentVersion } = deps;
   const database = createDatabase({
     pool: deps.pool,
+    url: deps.databaseUrl,
     schema: databaseSchema,
     migrations: [fileURLToPath(new URL('../../migrations', import.meta.url))],
     log,

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
 
-const REQUEST_FAULTS = ['accept-and-hang', 'status', 'garbage', 'half-body', 'reset', 'slow'] as const;
+const REQUEST_FAULTS = ['accept-and-hang', 'status', 'garbage', 'broken-ids', 'half-body', 'reset', 'slow'] as const;
 const NOTIFICATION_FAULTS = [
   'twice',
   'out-of-order',

@@ -6,6 +6,9 @@ const SLOW_MS = 1000;
 /** Text where JSON is promised, as a proxy in front of a provider answers. */
 const GARBAGE = '<html><body><h1>It works!</h1></body></html>';
 
+/** What providers call an id of their own: FCM's is a `name`. */
+const ID = /^(?:id|sid|name|apiMessageId|refundId|pf_payment_id)$/;
+
 /** An answer that is about to be sent. */
 export interface Answer {
   readonly request: FastifyRequest;
@@ -33,6 +36,10 @@ export async function misbehave(fault: RequestFaultRule, answer: Answer): Promis
     case 'garbage':
       reply.code(200).type('application/json').removeHeader('content-length');
       return GARBAGE;
+    case 'broken-ids':
+      if (!isJson(reply)) return payload;
+      reply.removeHeader('content-length');
+      return withBrokenIds(String(payload));
     case 'half-body':
       cutInTheMiddle(reply, payload);
       break;
@@ -44,6 +51,17 @@ export async function misbehave(fault: RequestFaultRule, answer: Answer): Promis
       return payload;
   }
   return await never();
+}
+
+/** Each id of a JSON ends in half of an emoji and a NUL, as JSON writes them. */
+function withBrokenIds(body: string): string {
+  return JSON.stringify(JSON.parse(body), (name, value: unknown) =>
+    typeof value === 'string' && ID.test(name) ? `${value}\ud83d\0` : value,
+  );
+}
+
+function isJson(reply: FastifyReply): boolean {
+  return String(reply.getHeader('content-type')).startsWith('application/json');
 }
 
 /** Announces the whole body, sends half of it, and closes the connection. */

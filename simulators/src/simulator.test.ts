@@ -45,7 +45,7 @@ afterEach(async () => {
 describe('requests', () => {
   test('are answered and kept, with the bytes that came as text', async () => {
     const answer = await order('apples=1%2B1');
-    expect(answer).toEqual({ status: 201, body: '{"ordered":"apples=1%2B1"}' });
+    expect(answer).toEqual({ status: 201, body: '{"ordered":"apples=1%2B1","id":"1"}' });
     expect(simulator.requests()).toMatchObject([
       { method: 'POST', target: '/orders', body: 'apples=1+1', status: 201, isAccepted: true, fault: undefined },
     ]);
@@ -86,6 +86,11 @@ describe('requests', () => {
     expect(status).toBe(200);
     expect(() => JSON.parse(body)).toThrow(SyntaxError);
     expect(orders).toEqual(['a']);
+  });
+
+  test('are answered with ids that end in no character', async () => {
+    simulator.addFaults({ kind: 'broken-ids' });
+    expect(await order('a')).toEqual({ status: 201, body: String.raw`{"ordered":"a","id":"1\ud83d\u0000"}` });
   });
 
   test.each(['a', ''])('get half of the answer, and then no connection (order "%s")', async (what) => {
@@ -289,7 +294,7 @@ function addOrders(app: FastifyInstance, { notify, outcomeOf }: SimulationContex
         body: `${what} ${word}${wrong === undefined ? '' : `, ${wrong}`}`,
       });
     await notify(request, [say('packed'), say('sent')], { isBeforeTheAnswer: what === 'express' });
-    return await reply.code(201).send({ ordered: what });
+    return await reply.code(201).send({ ordered: what, id: '1' });
   });
 }
 

@@ -115,6 +115,14 @@ test('a message that has tried each provider that is left is tried again, and wa
   await expect.poll(statusOf(sent), { timeout: 10_000 }).toBe('delivered');
 });
 
+test.each(['twilio', 'bulksms'] as const)('a message is sent whose id at %s ends in no character', async (name) => {
+  await untilAvailable(name);
+  fixture[name].addFaults({ kind: 'broken-ids', times: 1 }, { kind: 'never', times: 1 });
+  const sent = await fixture.send(name);
+  await expect.poll(statusOf(sent)).toBe('sent');
+  expect(await fixture.message(sent)).toMatchObject({ attempts: [{ status: 'accepted' }] });
+});
+
 describe('a provider that knows a repetition', () => {
   test.each([
     { kind: 'accept-and-hang' },

@@ -99,7 +99,7 @@ describe.each(Object.entries(worlds))('%s', (name, start) => {
   });
 });
 
-describe.each(only('payfast', 'yoco', 'stripe'))('%s, a provider elsewhere', (_name, start) => {
+describe.each(only('payfast', 'yoco', 'stripe'))('%s, a provider elsewhere', (name, start) => {
   const use = useWorld(start);
 
   test('a refund whose answer is lost is made once, however it is asked for again', async () => {
@@ -112,6 +112,21 @@ describe.each(only('payfast', 'yoco', 'stripe'))('%s, a provider elsewhere', (_n
     expect(again).toMatchObject({ outcome: 'accepted' });
     const rest = use.refundOf({ request, checkout, paid }, 8950n, 6000n);
     expect(await use.provider.refund(rest)).toMatchObject({ outcome: 'accepted' });
+  });
+
+  test('whatever it says is storable', async () => {
+    use.world.simulator?.addFaults({ kind: 'broken-ids' });
+    const { request, checkout, paid } = await use.payment();
+    const said = [
+      checkout,
+      await use.lookUp(request, checkout),
+      await use.provider.refund(use.refundOf({ request, checkout, paid }, 6000n, 0n)),
+      await use.provider.settlement?.(new Date(0), new Date()),
+    ];
+    const texts = said.flatMap(textsIn);
+    expect(texts.filter((text) => text.includes('\0') || !text.isWellFormed())).toEqual([]);
+    // PayFast gives a checkout no id of its own.
+    expect(/\uFFFD{2}$/.test(checkout.checkoutRef)).toBe(name !== 'payfast');
   });
 
   test('a notification with a bad signature is forged', async () => {
@@ -373,6 +388,12 @@ function useWorld(start: StartWorld) {
       return world.simulator !== undefined;
     },
   };
+}
+
+/** All texts of a value, however deep. */
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
 function accepted<Value>(outcome: Outcome<Value>): Value {

@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { urlBelow } from '@rollcall/platform/outbound/base-url.ts';
+import { foreignJson } from '@rollcall/platform/outbound/foreign-text.ts';
 import type { Dispatcher } from 'undici';
 import type {
   MessageProvider,
@@ -18,7 +19,6 @@ import {
   type HttpSettings,
   outcomeOfStatus,
   outcomeWithoutAnswer,
-  parseJson,
   textOf,
 } from './http-call.ts';
 import { hasToken } from './notification-token.ts';
@@ -67,7 +67,7 @@ export function createBulkSms(
       });
       const answer = await callProvider(dispatcher, { method: 'POST', url, headers, body, timeoutMs }, signal);
       if (answer.result !== 'answered') return outcomeWithoutAnswer(answer);
-      if (answer.status === 200 || answer.status === 201) return acceptedOf(parseJson(answer.body));
+      if (answer.status === 200 || answer.status === 201) return acceptedOf(foreignJson(answer.body));
       // It answers 401 to bad credentials, and 403 where the account has no credits.
       if (answer.status === 403) return { outcome: 'refused', cause: 'credit', reason: '403' };
       return outcomeOfStatus(answer, clock.now());
@@ -85,7 +85,7 @@ function acceptedOf(body: unknown): SendOutcome {
 
 function readNotification({ url, body }: ProviderNotification, token: string): NotificationReading {
   if (!hasToken(url, token)) return 'forged';
-  const messages = parseJson(Buffer.from(body).toString('utf8'));
+  const messages = foreignJson(Buffer.from(body).toString('utf8'));
   if (!Array.isArray(messages)) return 'unreadable';
   // Its trial of the URL is an empty list.
   return { reports: messages.flatMap(reportOf) };

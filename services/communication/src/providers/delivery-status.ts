@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { storableText } from '@rollcall/platform/outbound/foreign-text.ts';
 import PostalMime from 'postal-mime';
 import type { ProviderReport } from '../domain/ports.ts';
 import { isUnknownAddress, statusCodeOf } from '../domain/smtp-status.ts';
@@ -45,7 +46,7 @@ async function parsed(mail: Uint8Array) {
 }
 
 function textOf({ content }: { readonly content: unknown }): string {
-  return typeof content === 'string' ? content : '';
+  return typeof content === 'string' ? storableText(content) : '';
 }
 
 /** Groups of fields, with empty lines between them (RFC 3464, section 2.1). */

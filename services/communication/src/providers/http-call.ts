@@ -1,4 +1,5 @@
 import { ask, type HttpAnswer, type HttpQuestion, NoAnswerError } from '@rollcall/platform/outbound/exchange.ts';
+import { foreignJson } from '@rollcall/platform/outbound/foreign-text.ts';
 import { retryAfterMs } from '@rollcall/platform/outbound/retry-after.ts';
 import { Agent, type Dispatcher } from 'undici';
 import type { SendOutcome } from '../domain/ports.ts';
@@ -72,18 +73,9 @@ export function outcomeWithoutAnswer({ result, reason }: Uncertain): SendOutcome
   return { outcome: result === 'not-sent' ? 'failed' : 'unknown', reason };
 }
 
-/** What a text says that ought to be JSON; undefined where it is none. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** The fields of a JSON object; none where the text is anything else. */
 export function jsonFields(text: string): Readonly<Record<string, unknown>> {
-  return fieldsOf(parseJson(text));
+  return fieldsOf(foreignJson(text));
 }
 
 /** The fields of an object; none where the value is anything else. */

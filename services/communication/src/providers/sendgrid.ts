@@ -1,6 +1,7 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { urlBelow } from '@rollcall/platform/outbound/base-url.ts';
+import { foreignJson } from '@rollcall/platform/outbound/foreign-text.ts';
 import type { Dispatcher } from 'undici';
 import type {
   Mailbox,
@@ -20,7 +21,6 @@ import {
   type HttpSettings,
   outcomeOfStatus,
   outcomeWithoutAnswer,
-  parseJson,
   textOf,
 } from './http-call.ts';
 import { unsubscribeHeaders } from './unsubscribe-headers.ts';
@@ -126,7 +126,7 @@ function readNotification({ headers, body }: ProviderNotification, key: KeyObjec
   const signature = Buffer.from(headers['x-twilio-email-event-webhook-signature'] ?? '', 'base64');
   const timestamp = headers['x-twilio-email-event-webhook-timestamp'] ?? '';
   if (!verify('sha256', Buffer.concat([Buffer.from(timestamp), body]), key, signature)) return 'forged';
-  const events = parseJson(Buffer.from(body).toString('utf8'));
+  const events = foreignJson(Buffer.from(body).toString('utf8'));
   return Array.isArray(events) ? { reports: events.flatMap(reportOf) } : 'unreadable';
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { storableText } from '@rollcall/platform/outbound/foreign-text.ts';
 import type { Pdu } from 'smpp';
 import type { MessageProvider, OutgoingSms, ProviderReport, RefusalCause, SendOutcome } from '../domain/ports.ts';
 import { segmentsOf } from '../domain/segments.ts';
@@ -107,9 +108,10 @@ function textFields(text: string): Readonly<Record<string, unknown>> {
 function outcomeOf(answer: SmppAnswer, receiptIds: ReceiptIds): SendOutcome {
   if (answer === 'lost') return { outcome: 'unknown', reason: 'no answer' };
   if (answer === 'unsent') return { outcome: 'failed', reason: 'no session' };
-  const { command_status: status, message_id: providerId } = answer;
+  const { command_status: status, message_id: id = '' } = answer;
   if (status !== 0) return refusalOf(status);
-  if (providerId === undefined || providerId === '') return { outcome: 'unknown', reason: 'no message_id' };
+  const providerId = storableText(id);
+  if (providerId === '') return { outcome: 'unknown', reason: 'no message_id' };
   return { outcome: 'accepted', providerId: receiptIds === 'decimal' ? plainHex(`0x${providerId}`) : providerId };
 }
 
@@ -144,8 +146,8 @@ function answersOf({ source_addr: from = '', short_message: short, message_paylo
 /** A receipt, by its fields or by its text (appendix B). */
 function reportOf(pdu: Pdu, receiptIds: ReceiptIds): ProviderReport | undefined {
   const { short_message: short, receipted_message_id: given, message_state: stateNumber } = pdu;
-  const text = String(short?.message ?? '');
-  const id = given ?? /\bid:(\S+)/i.exec(text)?.[1];
+  const text = storableText(String(short?.message ?? ''));
+  const id = (given && storableText(given)) ?? /\bid:(\S+)/i.exec(text)?.[1];
   const state = STATES[stateNumber ?? -1] ?? /\bstat:([A-Z]+)/i.exec(text)?.[1]?.toUpperCase().slice(0, 7);
   if (id === undefined || id === '' || state === undefined) return undefined;
   const providerId = receiptIds === 'decimal' ? plainHex(id) : id;

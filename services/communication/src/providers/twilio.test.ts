@@ -42,3 +42,14 @@ test.each([
   expect(await twilio.send(sms, new AbortController().signal)).toMatchObject({ outcome: 'accepted' });
   expect(Object.fromEntries(form)).toEqual({ To: sms.to, Body: 'x', [field]: sender });
 });
+
+test('what a notification says is storable, whatever bytes it is of', async () => {
+  const url = 'https://comms.example.co.za/hooks/twilio';
+  const body = 'MessageSid=SM1%00&MessageStatus=delivered%ED%A0%BD';
+  const headers = { 'x-twilio-signature': signTwilio(url, new URLSearchParams(body), 'a') };
+  const settings = { accountSid: 'AC1', authToken: 'a', sender: 'MGM', baseUrl: new URL(url), timeoutMs: 1000 };
+  const twilio = createTwilio(settings, { dispatcher: new MockAgent(), clock: systemClock });
+  expect(await twilio.readNotification?.({ url, headers, body: Buffer.from(body) })).toMatchObject({
+    reports: [{ providerId: 'SM1\uFFFD', eventKey: expect.stringMatching(/^SM1\uFFFD:delivered\uFFFD+$/) }],
+  });
+});

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { urlBelow } from '@rollcall/platform/outbound/base-url.ts';
+import { storableText } from '@rollcall/platform/outbound/foreign-text.ts';
 import { isSameSecret } from '@rollcall/platform/webhooks/signatures.ts';
 import type { Dispatcher } from 'undici';
 import type {
@@ -121,15 +122,15 @@ function readNotification(notification: ProviderNotification, authToken: string)
   const signature = notification.headers['x-twilio-signature'];
   if (signature === undefined || !isSameSecret(signature, signTwilio(notification.url, form, authToken)))
     return 'forged';
-  const sid = form.get('MessageSid');
-  const status = form.get('MessageStatus');
-  if (sid === null) return 'unreadable';
-  if (status === null) {
-    const [from, text, decided] = [form.get('From') ?? '', form.get('Body') ?? '', form.get('OptOutType') ?? undefined];
+  const said = (name: string) => storableText(form.get(name) ?? '');
+  const [sid, status] = [said('MessageSid'), said('MessageStatus')];
+  if (sid === '') return 'unreadable';
+  if (status === '') {
+    const [from, text, decided] = [said('From'), said('Body'), said('OptOutType')];
     return { reports: reportsOfAnswer({ id: sid, from, text, decided }) };
   }
   const receipt = RECEIPTS[status];
-  const code = form.get('ErrorCode');
+  const code = said('ErrorCode');
   const messageId = new URL(notification.url).searchParams.get('message');
   const isOptOut = Number(code) === OPTED_OUT;
   return {
@@ -139,7 +140,7 @@ function readNotification(notification: ProviderNotification, authToken: string)
         providerId: sid,
         ...(messageId !== null && { messageId }),
         ...(receipt !== undefined && { receipt }),
-        ...(code !== null && /^\d{1,6}$/.test(code) && { reason: `twilio ${code}` }),
+        ...(/^\d{1,6}$/.test(code) && { reason: `twilio ${code}` }),
         ...(isOptOut && { suppress: { kind: 'opted-out' } }),
       },
     ],

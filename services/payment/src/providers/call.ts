@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { ask, type HttpAnswer, type HttpQuestion, NoAnswerError } from '@rollcall/platform/outbound/exchange.ts';
+import { foreignJson } from '@rollcall/platform/outbound/foreign-text.ts';
 import { retryAfterMs } from '@rollcall/platform/outbound/retry-after.ts';
 import type { Static, TSchema } from 'typebox';
 import { Value } from 'typebox/value';
@@ -67,12 +68,7 @@ export const UNREADABLE = { outcome: 'unknown', reason: 'unreadable_answer' } as
 
 /** Pure. The body as JSON of that form; undefined where it is none. */
 export function readJson<Schema extends TSchema>(schema: Schema, body: string): Static<Schema> | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
-    return undefined;
-  }
+  const value = foreignJson(body);
   return Value.Check(schema, value) ? value : undefined;
 }
 

@@ -1,3 +1,4 @@
+import { storableText } from '@rollcall/platform/outbound/foreign-text.ts';
 import { parse } from 'csv-parse/sync';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
@@ -62,7 +63,13 @@ export function parseHistory(csv: string): readonly SettlementLine[] | undefined
       header = names;
       return names;
     };
-    rows = parse(csv, { columns, bom: true, skip_empty_lines: true, trim: true, relax_column_count: true });
+    rows = parse(storableText(csv), {
+      columns,
+      bom: true,
+      skip_empty_lines: true,
+      trim: true,
+      relax_column_count: true,
+    });
   } catch {
     return undefined;
   }

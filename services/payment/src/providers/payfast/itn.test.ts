@@ -101,3 +101,8 @@ test.each(['', '1e3', '149,50', '149.505', '+149.50', ' 149.50', 'NaN', '0x10'])
     expect(() => factsOfItn(signed(text))).toThrow('no amount');
   },
 );
+
+test('an id of ours that comes back with a NUL is storable, and that of no payment', () => {
+  const [fact] = factsOfItn(signed(SIGNED.replace('INV-2026-000123', 'INV%00')));
+  expect(fact).toMatchObject({ payment: { paymentId: 'INV\uFFFD' } });
+});

@@ -1,3 +1,4 @@
+import { storableText } from '@rollcall/platform/outbound/foreign-text.ts';
 import { parseDecimal } from '../../domain/money.ts';
 import { NotificationError } from '../../domain/notification-error.ts';
 import type { PaymentReference, ProviderFact } from '../../domain/ports.ts';
@@ -44,7 +45,7 @@ export function isSignedItn({ signed, signature, fields }: Itn, passphrase: stri
 /** Pure. The value of a field; undefined where it is absent or empty. */
 export function fieldOf({ fields }: Itn, name: string): string | undefined {
   const value = fields.find(([field]) => field === name)?.[1];
-  return value === '' ? undefined : value;
+  return value === '' || value === undefined ? undefined : storableText(value);
 }
 
 /**

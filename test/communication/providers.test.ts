@@ -1,9 +1,4 @@
-import type {
-  MessageProvider,
-  OutgoingEmail,
-  OutgoingMessage,
-  OutgoingSms,
-} from '@rollcall/communication/domain/ports.ts';
+import type { MessageProvider, OutgoingMessage } from '@rollcall/communication/domain/ports.ts';
 import { createBulkSms } from '@rollcall/communication/providers/bulksms.ts';
 import { createClickatell } from '@rollcall/communication/providers/clickatell.ts';
 import { createProviderAgent } from '@rollcall/communication/providers/http-call.ts';
@@ -17,37 +12,15 @@ import { startClickatell } from '@rollcall/simulators/sms/clickatell.ts';
 import { startTwilio } from '@rollcall/simulators/sms/twilio.ts';
 import { type Receiver, startReceiver } from '@rollcall/simulators/testing/receiver.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { email, ofChannel, sms } from './provider-worlds.ts';
 
 const deps = { dispatcher: createProviderAgent(), clock: systemClock };
 const timeoutMs = 1000;
 const { signal } = new AbortController();
 
-const sms: OutgoingSms = {
-  channel: 'sms',
-  id: '0191f0a0-0000-7000-8000-000000000001',
-  deduplicationId: 71,
-  to: '+27821234567',
-  text: 'Your code is 1234 {€}',
-};
-const email: OutgoingEmail = {
-  channel: 'email',
-  id: sms.id,
-  deduplicationId: 71,
-  from: { name: 'Acacia', address: 'shop@shop.example' },
-  to: { name: 'Ana', address: 'ana@example.com' },
-  cc: [],
-  bcc: [{ address: 'books@shop.example' }],
-  subject: 'Grüße',
-  text: 'Good day',
-  html: '<p>Good day</p>',
-  attachments: [{ filename: 'a.txt', contentType: 'text/plain', content: Buffer.from('a') }],
-  unsubscribeUrl: 'https://shop.example/u/1',
-};
-
 interface Started {
   readonly simulator: Simulator;
-  /** As it is configured right, or with a secret that is not the account's. */
-  readonly provider: (secret?: string) => Promise<MessageProvider>;
+  readonly provider: MessageProvider;
 }
 
 interface Case {
@@ -58,11 +31,7 @@ interface Case {
   readonly start: (callback: string) => Promise<Started>;
 }
 
-/** A case gives a provider the messages of its own channel alone. */
-function ofChannel<Message extends OutgoingMessage>(provider: MessageProvider<Message>) {
-  return provider as unknown as MessageProvider;
-}
-
+// What becomes of messages by them and all others: provider-conformance.test.ts.
 const cases: readonly Case[] = [
   {
     name: 'twilio',
@@ -78,10 +47,7 @@ const cases: readonly Case[] = [
         sender: '+27600000001',
         statusCallbackUrl: callback,
       };
-      return {
-        simulator,
-        provider: async (authToken = 'right') => ofChannel(createTwilio({ ...settings, authToken }, deps)),
-      };
+      return { simulator, provider: ofChannel(createTwilio({ ...settings, authToken: 'right' }, deps)) };
     },
   },
   {
@@ -96,10 +62,7 @@ const cases: readonly Case[] = [
         retryDelaysMs: [],
       });
       const settings = { baseUrl: new URL(simulator.url), timeoutMs, user: 'id', notificationToken: 't' };
-      return {
-        simulator,
-        provider: async (password = 'right') => ofChannel(createBulkSms({ ...settings, password }, deps)),
-      };
+      return { simulator, provider: ofChannel(createBulkSms({ ...settings, password: 'right' }, deps)) };
     },
   },
   {
@@ -113,10 +76,7 @@ const cases: readonly Case[] = [
         retryDelaysMs: [],
       });
       const settings = { baseUrl: new URL(simulator.url), timeoutMs, notificationToken: 't' };
-      return {
-        simulator,
-        provider: async (apiKey = 'right') => ofChannel(createClickatell({ ...settings, apiKey }, deps)),
-      };
+      return { simulator, provider: ofChannel(createClickatell({ ...settings, apiKey: 'right' }, deps)) };
     },
   },
   {
@@ -128,10 +88,7 @@ const cases: readonly Case[] = [
       const answer = await fetch(`${simulator.url}/_control/credentials`);
       const { eventWebhookPublicKey } = (await answer.json()) as { eventWebhookPublicKey: string };
       const settings = { baseUrl: new URL(simulator.url), timeoutMs, notificationKey: eventWebhookPublicKey };
-      return {
-        simulator,
-        provider: async (apiKey = 'right') => ofChannel(createSendGrid({ ...settings, apiKey }, deps)),
-      };
+      return { simulator, provider: ofChannel(createSendGrid({ ...settings, apiKey: 'right' }, deps)) };
     },
   },
 ];
@@ -140,13 +97,10 @@ describe.each(cases)('$name', ({ name, message, isNamed, start }) => {
   let receiver: Receiver;
   let simulator: Simulator;
   let provider: MessageProvider;
-  let started: Started;
 
   beforeEach(async () => {
     receiver = await startReceiver();
-    started = await start(`${receiver.url}/notifications/${name}`);
-    simulator = started.simulator;
-    provider = await started.provider();
+    ({ simulator, provider } = await start(`${receiver.url}/notifications/${name}`));
   });
 
   afterEach(async () => {
@@ -207,47 +161,11 @@ describe.each(cases)('$name', ({ name, message, isNamed, start }) => {
     expect(2 * new Set(read.map(({ eventKey }) => eventKey)).size).toBe(read.length);
   });
 
-  test('a wrong secret is no fault of the message', async () => {
-    const wrong = await started.provider('wrong');
-    expect(await wrong.send(message, signal)).toMatchObject({ outcome: 'refused', cause: 'credentials' });
-  });
-
-  test.each([
-    {
-      fault: { kind: 'status', status: 503, retryAfter: 7 },
-      outcome: { outcome: 'failed', reason: '503', retryAfterMs: 7000 },
-    },
-    {
-      fault: { kind: 'status', status: 429, retryAfter: 0 },
-      outcome: { outcome: 'failed', reason: '429', retryAfterMs: 0 },
-    },
-    { fault: { kind: 'status', status: 500 }, outcome: { outcome: 'unknown', reason: '500' } },
-    { fault: { kind: 'garbage' }, outcome: { outcome: 'unknown' } },
-    { fault: { kind: 'half-body' }, outcome: { outcome: 'unknown' } },
-    { fault: { kind: 'reset' }, outcome: { outcome: 'unknown' } },
-    { fault: { kind: 'accept-and-hang' }, outcome: { outcome: 'unknown', reason: 'timeout' } },
-  ] as const)('after $fault the outcome is $outcome', async ({ fault, outcome }) => {
-    simulator.addFaults({ ...fault, times: 1 });
-    expect(await provider.send(message, signal)).toMatchObject(outcome);
-    expect(await provider.send({ ...message, deduplicationId: 72 }, signal)).toMatchObject({ outcome: 'accepted' });
-  });
-
   test('a date in Retry-After is one', async () => {
     const date = new Date(Date.now() + 60_000).toUTCString();
     simulator.addFaults({ kind: 'status', status: 429, retryAfter: date });
     const outcome = await provider.send(message, signal);
     expect(outcome.outcome === 'failed' ? outcome.retryAfterMs : 0).toBeGreaterThan(50_000);
-  });
-
-  test('a call that is given up may have been taken', async () => {
-    simulator.addFaults({ kind: 'slow', delayMs: 500 });
-    expect(await provider.send(message, AbortSignal.timeout(200))).toMatchObject({ outcome: 'unknown' });
-    expect(await provider.send(message, AbortSignal.abort())).toMatchObject({ outcome: 'failed' });
-  });
-
-  test('a provider that is not there has taken nothing', async () => {
-    await simulator.stop();
-    expect(await provider.send(message, signal)).toEqual({ outcome: 'failed', reason: 'ECONNREFUSED' });
   });
 });
 

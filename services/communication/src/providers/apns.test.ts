@@ -164,8 +164,8 @@ test.each([
     body: { reason: 'InvalidProviderToken' },
     outcome: { outcome: 'refused', cause: 'credentials', reason: 'InvalidProviderToken' },
   },
-  { status: 429, body: { reason: 'TooManyRequests' }, outcome: { outcome: 'failed', reason: 'TooManyRequests' } },
-  { status: 503, body: { reason: 'Shutdown' }, outcome: { outcome: 'failed', reason: 'Shutdown' } },
+  { status: 429, body: { reason: 'TooManyRequests' }, outcome: { outcome: 'failed', reason: '429 TooManyRequests' } },
+  { status: 503, body: { reason: 'Shutdown' }, outcome: { outcome: 'failed', reason: '503 Shutdown' } },
   {
     status: 500,
     body: { reason: 'InternalServerError' },

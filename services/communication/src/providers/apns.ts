@@ -1,5 +1,6 @@
 import { createPrivateKey } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { retryAfterMs } from '@rollcall/platform/outbound/retry-after.ts';
 import { SignJWT } from 'jose';
 import type { MessageProvider, OutgoingPush, SendOutcome } from '../domain/ports.ts';
 import { jsonFields, textOf } from './http-call.ts';
@@ -53,7 +54,7 @@ export function createApns(settings: ApnsSettings, { clock }: Deps): MessageProv
       if (answer.result !== 'answered') {
         return { outcome: answer.result === 'not-sent' ? 'failed' : 'unknown', reason: answer.reason };
       }
-      const outcome = outcomeOf(answer, id);
+      const outcome = outcomeOf(answer, { id, now: clock.now() });
       if (outcome.outcome === 'failed' && outcome.reason === 'ExpiredProviderToken') tokens.forget();
       return outcome;
     },
@@ -67,8 +68,13 @@ function payloadOf({ title, body, data }: OutgoingPush): unknown {
   return { ...own, aps: { alert: { title, body }, sound: 'default' } };
 }
 
+interface Sent {
+  readonly id: string;
+  readonly now: Date;
+}
+
 /** Pure. By the table of reasons in Apple's "Handling notification responses from APNs". */
-function outcomeOf({ status, body }: Http2Answer, id: string): SendOutcome {
+function outcomeOf({ status, retryAfter, body }: Http2Answer, { id, now }: Sent): SendOutcome {
   // The id of a message is ours, so there is no other to wait for.
   if (status === 200) return { outcome: 'accepted', providerId: id };
   const { reason: given, timestamp } = jsonFields(body);
@@ -77,7 +83,12 @@ function outcomeOf({ status, body }: Http2Answer, id: string): SendOutcome {
     const since = status === 410 && typeof timestamp === 'number' ? { since: new Date(timestamp) } : {};
     return { outcome: 'refused', cause: 'recipient', reason, suppress: { kind: 'token-gone', ...since } };
   }
-  if (status === 429 || status === 503 || reason === 'ExpiredProviderToken') return { outcome: 'failed', reason };
+  if (reason === 'ExpiredProviderToken') return { outcome: 'failed', reason };
+  if (status === 429 || status === 503) {
+    const waitMs = retryAfterMs(retryAfter, now);
+    // With the status, for it may be one device alone that gets too many.
+    return { outcome: 'failed', reason: `${status} ${reason}`, ...(waitMs !== undefined && { retryAfterMs: waitMs }) };
+  }
   if (reason === 'BadTopic' || reason === 'TopicDisallowed') return { outcome: 'refused', cause: 'sender', reason };
   if (status === 403) return { outcome: 'refused', cause: 'credentials', reason };
   if (status >= 400 && status < 500) return { outcome: 'refused', cause: 'content', reason };

@@ -40,7 +40,7 @@ export function createFcm(
     async send(push, signal) {
       if (push.target.platform !== 'fcm') return { outcome: 'refused', cause: 'recipient', reason: 'not of fcm' };
       const token = await tokens.get(signal);
-      if (token === undefined) return { outcome: 'failed', reason: 'no access token' };
+      if (typeof token !== 'string') return token;
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
       const body = JSON.stringify({ message: messageOf(push, push.target.token) });
       const answer = await callProvider(dispatcher, { method: 'POST', url, headers, body, timeoutMs }, signal);

@@ -4,6 +4,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 
 export interface Http2Answer {
   readonly status: number;
+  readonly retryAfter: string | undefined;
   readonly body: string;
 }
 
@@ -78,9 +79,9 @@ export function createHttp2Client(baseUrl: URL, clock: Clock): Http2Client {
       const stream = session.request({ ':method': 'POST', ':path': path, ...headers }, { signal });
       stream.end(body);
       try {
-        const status = await statusOf(stream);
+        const head = await headOf(stream);
         over.heardAtMs = clock.monotonicMs();
-        return { result: 'answered', status, body: await text(stream) };
+        return { result: 'answered', ...head, body: await text(stream) };
       } catch (error) {
         const isUnsent =
           session.connecting || !wasConnected(session) || stream.rstCode === constants.NGHTTP2_REFUSED_STREAM;
@@ -111,9 +112,11 @@ function wasConnected(session: ClientHttp2Session): boolean {
   return session.alpnProtocol !== undefined;
 }
 
-function statusOf(stream: ClientHttp2Stream): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  stream.once('response', (fields) => resolve(Number(fields[':status'])));
+function headOf(stream: ClientHttp2Stream): Promise<Omit<Http2Answer, 'body'>> {
+  const { promise, resolve, reject } = Promise.withResolvers<Omit<Http2Answer, 'body'>>();
+  stream.once('response', ({ ':status': status, 'retry-after': retryAfter }) => {
+    resolve({ status: Number(status), retryAfter });
+  });
   stream.once('error', reject);
   stream.once('close', () => reject(new Error('closed')));
   return promise;

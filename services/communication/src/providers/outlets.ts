@@ -157,8 +157,8 @@ export function signalOf(outcome: SendOutcome): 'good' | 'bad' | 'none' {
     case 'refused':
       return outcome.cause === 'recipient' || outcome.cause === 'content' ? 'good' : 'bad';
     case 'failed':
-      // A server of mail that defers one recipient, or a provider that asks to wait.
-      return /^4\d\d(?: |$)/.test(outcome.reason) ? 'none' : 'bad';
+      // A server of mail that defers one recipient, or a provider that asks to wait (SMPP: RMSGQFUL, RTHROTTLED).
+      return /^(?:4\d\d|smpp (?:20|88))(?: |$)/.test(outcome.reason) ? 'none' : 'bad';
     case 'unknown':
       return 'bad';
     default:

@@ -1,6 +1,8 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { HttpAnswer } from '@rollcall/platform/outbound/exchange.ts';
 import { importPKCS8, SignJWT } from 'jose';
 import type { Dispatcher } from 'undici';
+import type { SendOutcome } from '../domain/ports.ts';
 import { callProvider, jsonFields, textOf } from './http-call.ts';
 
 /** Of a service account of Google, from its key file. */
@@ -23,10 +25,16 @@ const LIFETIME_SECONDS = 3600;
 /** Before it ends, a token is no longer used. */
 const MARGIN_MS = 5 * 60 * 1000;
 
+/** Of RFC 6749, appendix A.12: nothing that a header field could not have. */
+const TOKEN = /^[ -~]{1,8192}$/;
+
+/** Why there is no token: nothing was sent then. */
+type NoToken = Extract<SendOutcome, { readonly outcome: 'refused' | 'failed' }>;
+
 /** Access tokens of a service account (RFC 7523), one at a time. */
 export interface ServiceAccountTokens {
-  /** @returns undefined where none is to be had now. */
-  get(signal: AbortSignal): Promise<string | undefined>;
+  /** @returns a token, or the outcome of what it was for. */
+  get(signal: AbortSignal): Promise<string | NoToken>;
   /** The token was not accepted. */
   forget(): void;
 }
@@ -39,7 +47,7 @@ export function createServiceAccountTokens(account: ServiceAccount, deps: Deps):
       if (current !== undefined && clock.monotonicMs() < current.untilMs) return current.token;
       const askedAtMs = clock.monotonicMs();
       const granted = await exchange(account, deps, signal);
-      if (granted === undefined) return undefined;
+      if ('outcome' in granted) return granted;
       current = { token: granted.token, untilMs: askedAtMs + granted.lifetimeMs - MARGIN_MS };
       return granted.token;
     },
@@ -54,7 +62,7 @@ interface Grant {
   readonly lifetimeMs: number;
 }
 
-async function exchange(account: ServiceAccount, deps: Deps, signal: AbortSignal): Promise<Grant | undefined> {
+async function exchange(account: ServiceAccount, deps: Deps, signal: AbortSignal): Promise<Grant | NoToken> {
   const { dispatcher, clock, timeoutMs } = deps;
   const issuedAt = Math.floor(clock.now().getTime() / 1000);
   const assertion = await new SignJWT({ scope: SCOPE })
@@ -76,9 +84,19 @@ async function exchange(account: ServiceAccount, deps: Deps, signal: AbortSignal
     },
     signal,
   );
-  if (answer.result !== 'answered' || answer.status !== 200) return undefined;
-  const { access_token, expires_in } = jsonFields(answer.body);
+  return answer.result === 'answered' ? grantOf(answer) : NO_TOKEN;
+}
+
+const NO_TOKEN = { outcome: 'failed', reason: 'no access token' } as const;
+
+/** Pure. A refusal is of our key or account (RFC 6749, section 5.2). */
+function grantOf({ status, body }: HttpAnswer): Grant | NoToken {
+  if (status === 400 || status === 401 || status === 403) {
+    return { outcome: 'refused', cause: 'credentials', reason: `token ${status}` };
+  }
+  if (status !== 200) return NO_TOKEN;
+  const { access_token, expires_in } = jsonFields(body);
   const token = textOf(access_token);
   const seconds = typeof expires_in === 'number' && expires_in > 0 ? expires_in : LIFETIME_SECONDS;
-  return token === undefined ? undefined : { token, lifetimeMs: seconds * 1000 };
+  return token === undefined || !TOKEN.test(token) ? NO_TOKEN : { token, lifetimeMs: seconds * 1000 };
 }

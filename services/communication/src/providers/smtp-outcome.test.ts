@@ -69,6 +69,11 @@ test('no answer after the mail has begun is unknown, and an answer is one', () =
   });
 });
 
+test.each([undefined, 99, 200, 354, 999])('an answer of %s to a whole mail is none', (responseCode) => {
+  const failure = { code: 'EMESSAGE', command: 'DATA', responseCode, response: `${responseCode} what` };
+  expect(smtpOutcome(failure, { to, hasBegun: true })).toEqual({ outcome: 'unknown', reason: 'EMESSAGE' });
+});
+
 test('of several recipients that were refused, one that may yet be taken keeps the mail', () => {
   const rejectedErrors = [rcpt(550, '5.1.1 x'), rcpt(450, '4.2.1 x', 'cc@example.com')];
   const failure = { ...rcpt(550, '5.1.1 x'), rejectedErrors };

@@ -33,7 +33,7 @@ export function smtpOutcome(failure: SmtpFailure, { to, hasBegun }: Sending): Se
     rejected.find(({ responseCode }) => !isPermanent(responseCode)) ??
     rejected.find(({ recipient }) => recipient === to) ??
     failure;
-  if (decisive.responseCode !== undefined && failure.code !== 'ETLS') {
+  if (saysNo(decisive.responseCode) && failure.code !== 'ETLS') {
     const refusal = refusalOf(decisive);
     if (!isPermanent(decisive.responseCode)) return { outcome: 'failed', reason: refusal.reason };
     return { outcome: 'refused', ...refusal };
@@ -42,6 +42,11 @@ export function smtpOutcome(failure: SmtpFailure, { to, hasBegun }: Sending): Se
   const reason = failure.code ?? 'unknown';
   if (hasBegun) return { outcome: 'unknown', reason };
   return cause === undefined ? { outcome: 'failed', reason } : { outcome: 'refused', cause, reason };
+}
+
+/** Whatever else a server says where it ought to say yes or no is no answer. */
+function saysNo(responseCode = 0): boolean {
+  return responseCode >= 400 && responseCode < 600;
 }
 
 /** 503: the server lost track of the conversation, and says nothing of the mail. */

@@ -1,0 +1,102 @@
+import type { SendOutcome } from '@rollcall/communication/domain/ports.ts';
+import { describe, expect, test } from 'vitest';
+import { BUSY_SECONDS, type Fault, faults, httpWorlds, type StartWorld, type World } from './provider-worlds.ts';
+import { wireWorlds } from './wire-worlds.ts';
+
+// What sending may rely on, whichever provider it is: a message goes to another provider only where
+// this one surely took nothing, and where nobody can tell, the outcome says so.
+
+const worlds: Readonly<Record<string, StartWorld>> = { ...httpWorlds, ...wireWorlds };
+const { signal } = new AbortController();
+/** A busy machine answers within it. */
+const PATIENT = { timeoutMs: 15_000 };
+/** Of a test that waits for the end of it. */
+const IMPATIENT = { timeoutMs: 2000 };
+
+interface Expected {
+  readonly outcome: SendOutcome['outcome'];
+  readonly taken: number;
+}
+
+const expected: Readonly<Record<Fault, Expected>> = {
+  'accept-and-hang': { outcome: 'unknown', taken: 1 },
+  // A server that fails may have taken it before.
+  error: { outcome: 'unknown', taken: 0 },
+  busy: { outcome: 'failed', taken: 0 },
+  garbage: { outcome: 'unknown', taken: 1 },
+  'broken-ids': { outcome: 'accepted', taken: 1 },
+  half: { outcome: 'unknown', taken: 1 },
+  reset: { outcome: 'unknown', taken: 1 },
+  slow: { outcome: 'accepted', taken: 1 },
+};
+
+/** Where a protocol has a word of its own: an answer of 451, or a status of SMPP, says that nothing was taken. */
+const errorOf: Readonly<Record<string, SendOutcome['outcome']>> = { smtp: 'failed', smpp: 'failed' };
+/** What a busy provider asks to wait, in milliseconds: SMTP has no word for it, and SMPP no number. */
+const pauseOf: Readonly<Record<string, number | undefined>> = { smtp: undefined, smpp: 1000 };
+/** Who gave the address of a push service chose who answers there: its refusal says nothing of our account. */
+const wrongSecretOf: Readonly<Record<string, string>> = { webpush: 'recipient' };
+
+function expectedOf(name: string, fault: Fault): Expected {
+  const usual = expected[fault];
+  return fault === 'error' ? { ...usual, outcome: errorOf[name] ?? usual.outcome } : usual;
+}
+
+/** Another message: a provider that knows repetitions would take the same one for one. */
+function another({ message }: World) {
+  return { ...message, deduplicationId: message.deduplicationId + 1 };
+}
+
+describe.each(Object.entries(worlds))('%s', (name, start) => {
+  test.each(faults)('what it means that a message met %s', async (fault) => {
+    await using world = await start(fault === 'accept-and-hang' ? IMPATIENT : PATIENT);
+    world.meet(fault);
+    const { outcome, taken } = expectedOf(name, fault);
+    expect(await world.provider.send(world.message, signal)).toMatchObject({ outcome });
+    expect(world.taken()).toBe(taken);
+    expect(await world.provider.send(another(world), signal)).toMatchObject({ outcome: 'accepted' });
+    expect(world.taken()).toBe(taken + 1);
+  });
+
+  test('a pause that it asks for is told', async () => {
+    await using world = await start(PATIENT);
+    world.meet('busy');
+    const outcome = await world.provider.send(world.message, signal);
+    const pauseMs = name in pauseOf ? pauseOf[name] : BUSY_SECONDS * 1000;
+    expect('retryAfterMs' in outcome ? outcome.retryAfterMs : undefined).toBe(pauseMs);
+  });
+
+  test('the id by which it knows a message is storable', async () => {
+    await using world = await start(PATIENT);
+    world.meet('broken-ids');
+    const outcome = await world.provider.send(world.message, signal);
+    const id = outcome.outcome === 'accepted' ? outcome.providerId : '';
+    expect(id).not.toBe('');
+    expect([id.isWellFormed(), id.includes('\0')]).toEqual([true, false]);
+  });
+
+  test('a call that is given up may have been taken, and one that did not begin was not', async () => {
+    await using world = await start(PATIENT);
+    world.meet('accept-and-hang');
+    const giveUp = new AbortController();
+    const outcome = world.provider.send(world.message, giveUp.signal);
+    await expect.poll(() => world.taken()).toBe(1);
+    giveUp.abort();
+    expect(await outcome).toMatchObject({ outcome: 'unknown' });
+    expect(await world.provider.send(another(world), giveUp.signal)).toMatchObject({ outcome: 'failed' });
+    expect(world.taken()).toBe(1);
+  });
+
+  test('where nobody listens, surely nothing was taken', async () => {
+    await using world = await start(PATIENT);
+    await world.stop();
+    expect(await world.provider.send(world.message, signal)).toMatchObject({ outcome: 'failed' });
+  });
+
+  test('a wrong secret is no fault of the message', async () => {
+    await using world = await start({ ...PATIENT, isSecretWrong: true });
+    const cause = wrongSecretOf[name] ?? 'credentials';
+    expect(await world.provider.send(world.message, signal)).toMatchObject({ outcome: 'refused', cause });
+    expect(world.taken()).toBe(0);
+  });
+});

@@ -70,6 +70,19 @@ test('looking at a link, with whatever, changes nothing and shows a page with a 
   expect(await reasons()).toEqual([]);
 });
 
+test.each([
+  ['af-ZA,af;q=0.9,en;q=0.8', 'af', 'Teken uit'],
+  ['xx, pt-BR;q=0.5', 'pt-BR', 'Cancelar inscrição'],
+  ['ja', 'en', 'Unsubscribe'],
+])('who reads %s sees a page of %s', async (accepted, language, button) => {
+  const headers = { 'accept-language': accepted };
+  const page = await (await fetch(url, { headers })).text();
+  expect(page).toContain(`<html lang="${language}">`);
+  expect(page).toContain(`<button>${button}</button>`);
+  expect(page).toContain(`a…@example.com`);
+  expect(page).not.toContain('{address}');
+});
+
 test('one click of a mailbox provider acts at once, of either kind of form, and twice is fine', async () => {
   const multipart = new FormData();
   multipart.set('List-Unsubscribe', 'One-Click');

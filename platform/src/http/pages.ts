@@ -56,14 +56,16 @@ export function html(parts: TemplateStringsArray, ...values: readonly (string | 
 /** A page for people. */
 export interface Page {
   readonly status: number;
+  /** BCP 47; English when absent. */
+  readonly language?: string;
   readonly title: string;
   readonly body: Html;
 }
 
 /** Sends a page, with the header fields that keep others from using it. */
-export function sendPage(reply: FastifyReply, { status, title, body }: Page): FastifyReply {
+export function sendPage(reply: FastifyReply, { status, language = 'en', title, body }: Page): FastifyReply {
   const { text } = html`<!doctype html>
-<html lang="en">
+<html lang="${language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -1,4 +1,5 @@
 import { type Vault, VaultError } from '@rollcall/platform/vault.ts';
+import { unsubscribeWordsIn } from './unsubscribe-words.ts';
 
 /** What a link to unsubscribe is about. */
 export interface Subscription {
@@ -47,18 +48,6 @@ export function createUnsubscribeLinks(vault: Vault, publicUrl: string): Unsubsc
   };
 }
 
-/** What the link says, by language (BCP 47). */
-const LINK_WORDS: ReadonlyMap<string, string> = new Map([
-  ['af', 'Teken uit'],
-  ['de', 'Abmelden'],
-  ['es', 'Darse de baja'],
-  ['fr', 'Se désabonner'],
-  ['it', 'Annulla iscrizione'],
-  ['nl', 'Uitschrijven'],
-  ['pt', 'Cancelar subscrição'],
-  ['pt-br', 'Cancelar inscrição'],
-]);
-
 interface UnsubscribeLink {
   readonly url: string;
   /** Of the mail; English where absent, or not known here. */
@@ -68,10 +57,10 @@ interface UnsubscribeLink {
 /** Pure. A mail whose every part has the link: where its author did not place it, it comes at the end. */
 export function withUnsubscribeLink<Mail extends { readonly text: string; readonly html?: string }>(
   mail: Mail,
-  { url, locale = 'en' }: UnsubscribeLink,
+  { url, locale }: UnsubscribeLink,
 ): Mail {
   const { text, html } = mail;
-  const words = wordsIn(locale.toLowerCase());
+  const { unsubscribe: words } = unsubscribeWordsIn(locale === undefined ? [] : [locale]);
   return {
     ...mail,
     text: text.includes(url) ? text : `${text}\n\n${words}: ${url}`,
@@ -79,10 +68,6 @@ export function withUnsubscribeLink<Mail extends { readonly text: string; readon
       html: html.includes(url) ? html : atEnd(html, `<p><a href="${url}">${words}</a></p>`),
     }),
   };
-}
-
-function wordsIn(locale: string): string {
-  return LINK_WORDS.get(locale) ?? LINK_WORDS.get(locale.split('-', 1)[0] ?? '') ?? 'Unsubscribe';
 }
 
 /** Within the body, where the HTML has one. */

@@ -1,11 +1,13 @@
 import { HttpError } from '@rollcall/platform/http/errors.ts';
-import { html, type Page, sendPage } from '@rollcall/platform/http/pages.ts';
+import { type Html, html, type Page, sendPage } from '@rollcall/platform/http/pages.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyRequest } from 'fastify';
 import { type SuppressionStore, scopeOfReason } from '../domain/suppressions.ts';
 import { maskedAddress, type Subscription, type UnsubscribeLinks } from '../domain/unsubscribe.ts';
+import { type UnsubscribeWords, unsubscribeWordsIn } from '../domain/unsubscribe-words.ts';
+import { acceptedLanguages } from './accept-language.ts';
 
 export interface UnsubscribePagesDeps {
   readonly links: UnsubscribeLinks;
@@ -31,10 +33,12 @@ export function unsubscribePages({ links, suppressions }: UnsubscribePagesDeps):
       acceptForms(scope);
       scope.get<TokenRoute>('/unsubscribe/:token', (request, reply) => {
         const subscription = links.read(request.params.token);
+        const { unknownLink, question } = pagesFor(request);
         return sendPage(reply, subscription === undefined ? unknownLink : question(subscription));
       });
       scope.post<TokenRoute>('/unsubscribe/:token', { bodyLimit: BODY_LIMIT_BYTES }, async (request, reply) => {
         const subscription = links.read(request.params.token);
+        const { unknownLink, question, unsubscribed, subscribed } = pagesFor(request);
         if (subscription === undefined) return sendPage(reply, unknownLink);
         const form = await formOf(request);
         if (form?.get('List-Unsubscribe') === 'One-Click') {
@@ -61,7 +65,7 @@ function acceptForms(scope: App): void {
   scope.setErrorHandler((error, request, reply) => {
     if (error instanceof HttpError || !isDatabaseUnavailable(error)) throw error;
     request.log.warn({ reqId: request.id }, 'an opt-out could not be kept');
-    return sendPage(reply.header('retry-after', '5'), unavailable);
+    return sendPage(reply.header('retry-after', '5'), pagesFor(request).unavailable);
   });
 }
 
@@ -76,51 +80,58 @@ async function formOf({ body, headers }: FastifyRequest): Promise<FormData | und
   }
 }
 
-function question({ recipient }: Subscription): Page {
+/** In the language of who reads it. */
+function pagesFor({ headers }: Pick<FastifyRequest, 'headers'>): UnsubscribePages {
+  return pagesIn(unsubscribeWordsIn(acceptedLanguages(headers['accept-language'])));
+}
+
+interface UnsubscribePages {
+  readonly question: (subscription: Subscription) => Page;
+  readonly unsubscribed: (subscription: Subscription) => Page;
+  readonly subscribed: (subscription: Subscription) => Page;
+  readonly unknownLink: Page;
+  readonly unavailable: Page;
+}
+
+function pagesIn(words: UnsubscribeWords): UnsubscribePages {
+  const { language } = words;
+  const oneClick = buttonOf(['List-Unsubscribe', 'One-Click'], words.unsubscribe);
+  const again = buttonOf(['subscribe', 'again'], words.again);
   return {
-    status: 200,
-    title: 'Unsubscribe',
-    body: html`<p>Stop marketing mail from this sender to ${maskedAddress(recipient)}?</p>
-<form method="post">
-<input type="hidden" name="List-Unsubscribe" value="One-Click">
-<button>Unsubscribe</button>
-</form>
-<p>Receipts, codes and other mail that you ask for are not marketing, and still come.</p>`,
+    question: (subscription) => ({
+      status: 200,
+      language,
+      title: words.unsubscribe,
+      body: html`<p>${said(words.question, subscription)}</p>
+${oneClick}
+<p>${words.note}</p>`,
+    }),
+    unsubscribed: (subscription) => ({
+      status: 200,
+      language,
+      title: words.unsubscribed,
+      body: html`<p role="status">${said(words.stopped, subscription)}</p>
+${again}`,
+    }),
+    subscribed: (subscription) => ({
+      status: 200,
+      language,
+      title: words.subscribed,
+      body: html`<p role="status">${said(words.resumed, subscription)}</p>
+${oneClick}`,
+    }),
+    unknownLink: { status: 404, language, title: words.badLink, body: html`<p>${words.badLinkHelp}</p>` },
+    unavailable: { status: 503, language, title: words.tryAgain, body: html`<p role="alert">${words.notKept}</p>` },
   };
 }
 
-function unsubscribed({ recipient }: Subscription): Page {
-  return {
-    status: 200,
-    title: 'Unsubscribed',
-    body: html`<p role="status">${maskedAddress(recipient)} gets no more marketing mail from this sender.</p>
-<form method="post">
-<input type="hidden" name="subscribe" value="again">
-<button>Subscribe again</button>
-</form>`,
-  };
+function said(text: string, { recipient }: Subscription): string {
+  return text.replace('{address}', () => maskedAddress(recipient));
 }
 
-function subscribed({ recipient }: Subscription): Page {
-  return {
-    status: 200,
-    title: 'Subscribed again',
-    body: html`<p role="status">${maskedAddress(recipient)} gets marketing mail from this sender again.</p>
-<form method="post">
-<input type="hidden" name="List-Unsubscribe" value="One-Click">
-<button>Unsubscribe</button>
-</form>`,
-  };
+function buttonOf([name, value]: readonly [string, string], text: string): Html {
+  return html`<form method="post">
+<input type="hidden" name="${name}" value="${value}">
+<button>${text}</button>
+</form>`;
 }
-
-const unknownLink: Page = {
-  status: 404,
-  title: 'This link does not work',
-  body: html`<p>Part of it may be missing. Use the link in the mail as it is.</p>`,
-};
-
-const unavailable: Page = {
-  status: 503,
-  title: 'Please try again',
-  body: html`<p role="alert">This could not be kept just now. Try again in a moment.</p>`,
-};

@@ -1,3 +1,5 @@
+import { startFcm } from '@rollcall/simulators/push/fcm.ts';
+import { startTwilio } from '@rollcall/simulators/sms/twilio.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMailpit, MAILPIT_TIMEOUT_MS, type TestMailpit } from '../support/mailpit.ts';
 import { createDatabase } from '../support/postgres.ts';
@@ -16,16 +18,38 @@ beforeAll(async () => {
     from: { address: 'shop@shop.example' },
     providers: [{ ...smtp, bounceDomain: 'shop.example' }],
   };
+  const providers = { email, sms: { providers: [await smsProvider()] }, push: { providers: [await pushProvider()] } };
   service = stack.use(
     await startCommunication({
       databaseUrl: stack.use(await createDatabase()).url,
-      settings: await writeProviders({ email }),
+      settings: await writeProviders(providers),
     }),
   );
   ana = await service.callerOf('ana');
 }, MAILPIT_TIMEOUT_MS);
 
 afterAll(() => stack.disposeAsync());
+
+async function smsProvider() {
+  const account = { accountSid: `AC${'0'.repeat(31)}1`, authToken: 'right' };
+  const twilio = stack.use(await startTwilio({ ...account, retryDelaysMs: [] }));
+  return { name: 'twilio', kind: 'twilio', baseUrl: twilio.url, ...account, sender: '+27600000001' };
+}
+
+async function pushProvider() {
+  const { url } = stack.use(await startFcm());
+  const answer = await fetch(`${url}/_control/credentials`);
+  const { serviceAccount } = (await answer.json()) as { serviceAccount: Record<string, string> };
+  return {
+    name: 'fcm',
+    kind: 'fcm',
+    baseUrl: url,
+    projectId: serviceAccount['project_id'],
+    clientEmail: serviceAccount['client_email'],
+    privateKey: serviceAccount['private_key'],
+    tokenUri: serviceAccount['token_uri'],
+  };
+}
 
 const SEND = 'mutation Send($input: SendEmailInput!) { sendEmail(input: $input) { id status provider sentAt } }';
 const READ = 'query Read($id: ID!) { message(id: $id) { id channel status to } }';
@@ -71,6 +95,32 @@ test('sends a mail, and shows it to who sent it alone', async () => {
   expect(await ask(ana, WHOLE, { id })).toEqual({ data: { message: { ...none, ...kept } } });
   expect(await ask(await service.callerOf('bea'), READ, { id })).toEqual({ data: { message: null } });
   expect(await ask(ana, READ, { id: 'none' })).toEqual({ data: { message: null } });
+});
+
+const SEND_SMS = 'mutation S($input: SendSMSInput!) { sendSMS(input: $input) { id status provider sentAt } }';
+const SEND_PUSH = 'mutation P($input: SendPushInput!) { sendPush(input: $input) { id status sentAt } }';
+
+test('sends an SMS and a push message, with the fields of the contract', async () => {
+  const sms = { to: '+27821234567', message: 'Good day' };
+  const push = { deviceToken: 'd'.repeat(40), title: 'Good day', body: 'Your parcel is here', data: { parcel: 7 } };
+  const accepted = [await ask(ana, SEND_SMS, { input: sms }), await ask(ana, SEND_PUSH, { input: push })];
+  const waits = { id: expect.any(String), status: 'queued', sentAt: null };
+  expect(accepted.map(({ data }) => data)).toEqual([{ sendSMS: { ...waits, provider: null } }, { sendPush: waits }]);
+  for (const { data } of accepted) {
+    const id = data?.['sendSMS']?.['id'] ?? data?.['sendPush']?.['id'];
+    await expect.poll(async () => (await ask(ana, READ, { id })).data?.['message']?.['status']).toBe('sent');
+  }
+});
+
+test('a mutation counts as the call over REST does', async () => {
+  const caller = await service.callerOf('counted');
+  const body = { to: '+27821234567', message: 'Good day', sendAt: new Date(Date.now() + 3_600_000).toISOString() };
+  const overRest = await Promise.all(Array.from({ length: 30 }, () => caller('POST', '/sms', { body })));
+  expect(new Set(overRest.map(({ status }) => status))).toEqual(new Set([202]));
+  const mutations = await Promise.all(Array.from({ length: 22 }, () => ask(caller, SEND_SMS, { input: body })));
+  const refused = mutations.flatMap(({ errors = [] }) => errors.map(({ extensions }) => extensions.code));
+  expect(refused).toEqual(['RATE_LIMITED', 'RATE_LIMITED']);
+  expect((await caller('POST', '/sms', { body })).status).toBe(429);
 });
 
 test('lists messages by what they are, to their owner alone', async () => {

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import {
   type SuppressionReason,
   scopeOfReason,
@@ -128,6 +129,8 @@ test('a recipient of another channel, and members that nobody knows, are refused
 
 test('neither the database nor the log has an address', async () => {
   await shop('PUT', '/suppressions/secret.person@example.com');
+  await shop('PUT', '/suppressions/secret.person@example.com?channel=sms');
+  await shop('GET', '/suppressions?recipient=secret.person@example.com');
   const { rows } = await pool.query(`SELECT s::text AS text FROM suppressions s`);
   expect(rows.length).toBeGreaterThan(0);
   const plain = Buffer.from('secret.person').toString('hex');
@@ -135,6 +138,7 @@ test('neither the database nor the log has an address', async () => {
     expect(text).not.toContain('secret.person');
     expect(text).not.toContain(plain);
   }
+  expect(await readFile(communication.service.logFile, 'utf8')).not.toContain('secret.person');
 });
 
 const recipients = ['ana@example.com', 'ANA@example.com', 'bob@example.com'] as const;

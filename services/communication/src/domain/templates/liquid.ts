@@ -97,7 +97,8 @@ export function parseLiquid(source: string, escaping: Escaping): LiquidSource {
 
 /** @throws NoTextError, or an error of LiquidJS: also where a limit is passed or a variable is not there. */
 export function renderLiquid({ templates }: LiquidSource, escaping: Escaping, variables: object): string {
-  const text = String(renderedBy(engines[escaping], templates, variables));
+  // `split` cuts between UTF-16 units, and so through an emoji.
+  const text = String(renderedBy(engines[escaping], templates, variables)).toWellFormed();
   if (text.length > LONGEST_OUTPUT) throw new Error(`more than ${LONGEST_OUTPUT} characters come out`);
   return text;
 }

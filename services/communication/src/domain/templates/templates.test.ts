@@ -52,6 +52,13 @@ test('a value cannot end the header that it stands in', async () => {
   expect(subject).toBe('Hi a Bcc: evil@y.example b');
 });
 
+test('a filter that cuts through an emoji leaves no half of it', async () => {
+  const source = of({ subject: `{{ name | split: '' | first }}`, html: `<p>{{ name | split: '' | last }}</p>` });
+  const mail = await mailOf(source, { name: '👋👋👋👋' });
+  for (const text of [mail.subject, mail.html, mail.text]) expect(text?.isWellFormed()).toBe(true);
+  expect(mail.subject).toBe('\uFFFD');
+});
+
 test('a subject has at most 255 characters', async () => {
   const { subject } = await mailOf(of({ subject: '{{ name }}', text: 'x' }), { name: '😀'.repeat(300) });
   expect(Array.from(subject)).toHaveLength(255);

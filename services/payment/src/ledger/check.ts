@@ -19,7 +19,7 @@ export function createLedgerCheck({ ledger, metrics, log }: LedgerCheckDeps): Ac
   const stopping = new AbortController();
   const faults = new Gauge({
     name: 'rollcall_payment_ledger_faults',
-    help: 'Entries that do not sum to zero, and payments that do not agree with their charges, of two days.',
+    help: 'Entries of two days and totals that do not sum to zero, and payments of two days that are not as their charges.',
     registers: [metrics],
   });
   let running: Promise<void> | undefined;

@@ -2,6 +2,7 @@ import { joined, type Statement } from '@rollcall/platform/postgres/joined.ts';
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { LedgerEntry } from '../domain/ledger.ts';
 import type { Owner } from '../domain/owner.ts';
+import { addUp, type Balance, countTotalFaults, readBalances } from './totals.ts';
 
 /** Whose movements they are. */
 interface EntryOwner {
@@ -62,13 +63,6 @@ export function entryStatements(
   return [entry, posting];
 }
 
-/** Of one account in one currency, in minor units: a debit is positive. */
-interface Balance {
-  readonly account: string;
-  readonly currency: string;
-  readonly amount: bigint;
-}
-
 /** What moved at a provider. */
 export interface Movement {
   readonly at: Date;
@@ -90,11 +84,13 @@ interface MovementQuery {
 /** Reads what was entered. */
 export interface Ledger {
   balances(owner: Owner): Promise<readonly Balance[]>;
+  /** Adds the next entries to the totals that balances are read of. @param limit how many at most. @returns how many. */
+  addUp(limit: number): Promise<number>;
   /** The oldest first; read page by page. */
   movements(query: MovementQuery): AsyncGenerator<Movement>;
   /**
    * Counts what must not be, of the last two days: entries that do not sum to zero, and payments
-   * whose balance is not that of their charges.
+   * whose balance is not that of their charges. Of all days: totals that do not sum to zero.
    */
   faults(): Promise<number>;
 }
@@ -117,16 +113,8 @@ interface MovementRow {
 /** @param pool throws while the schema is not there yet. */
 export function createLedger(pool: () => Pool): Ledger {
   return {
-    async balances(owner) {
-      const { rows } = await pool().query<{ account: string; currency: string; amount: string }>(
-        `SELECT account, currency, sum(amount)::text AS amount
-         FROM ledger_postings JOIN ledger_entries ON ledger_entries.id = entry_id
-         WHERE $1::text IS NULL OR subject = $1
-         GROUP BY account, currency ORDER BY account, currency`,
-        [owner],
-      );
-      return rows.map(({ amount, ...row }) => ({ ...row, amount: BigInt(amount) }));
-    },
+    balances: (owner) => readBalances(pool(), owner),
+    addUp: (limit) => addUp(pool(), limit),
     async *movements({ owner, from, to }) {
       for (let last: MovementRow | undefined; ; ) {
         const { rows } = await pool().query<MovementRow>(
@@ -157,7 +145,7 @@ export function createLedger(pool: () => Pool): Ledger {
           'captured <> COALESCE((SELECT sum(amount) FROM charges WHERE payment_id = payments.id AND is_booked), 0)',
         firstId: '00000000-0000-0000-0000-000000000000',
       });
-      return entries + payments;
+      return entries + payments + (await countTotalFaults(pool()));
     },
   };
 }

@@ -37,6 +37,7 @@ import { createPaymentWork } from './work/payments.ts';
 import { createRefundWork } from './work/refunds.ts';
 
 const CONNECT_TIMEOUT_MS = 3000;
+const TOTALS_MS = 60_000;
 
 /** Payments, as the rest of the service has them. */
 export interface PaymentParts extends Required<Pick<ServiceMade, 'routes' | 'pages' | 'actors' | 'subgraph'>> {
@@ -114,6 +115,7 @@ export async function createPayments(
       inboxWork,
       errandWork,
       createLedgerCheck({ ledger, metrics, log }),
+      createPruner({ name: 'ledger-totals', prune: (limit) => ledger.addUp(limit), log, intervalMs: TOTALS_MS }),
       createPruner({ name: 'notifications', prune: (limit) => inbox.forget(limit), log }),
     ],
   };

@@ -32,8 +32,8 @@ const expected: Readonly<Record<Fault, Expected>> = {
 
 /** Where a protocol has a word of its own: an answer of 451, or a status of SMPP, says that nothing was taken. */
 const errorOf: Readonly<Record<string, SendOutcome['outcome']>> = { smtp: 'failed', smpp: 'failed' };
-/** What a busy provider asks to wait, in milliseconds: SMTP has no word for it, and SMPP no number. */
-const pauseOf: Readonly<Record<string, number | undefined>> = { smtp: undefined, smpp: 1000 };
+/** How long a busy provider is left alone, in milliseconds, where the protocol has no word for it. */
+const pauseOf: Readonly<Record<string, number>> = { smtp: 1000, smpp: 1000 };
 /** Who gave the address of a push service chose who answers there: its refusal says nothing of our account. */
 const wrongSecretOf: Readonly<Record<string, string>> = { webpush: 'recipient' };
 
@@ -58,11 +58,11 @@ describe.each(Object.entries(worlds))('%s', (name, start) => {
     expect(world.taken()).toBe(taken + 1);
   });
 
-  test('a pause that it asks for is told', async () => {
+  test('a busy one is left alone for as long as it says', async () => {
     await using world = await start(PATIENT);
     world.meet('busy');
     const outcome = await world.provider.send(world.message, signal);
-    const pauseMs = name in pauseOf ? pauseOf[name] : BUSY_SECONDS * 1000;
+    const pauseMs = pauseOf[name] ?? BUSY_SECONDS * 1000;
     expect('retryAfterMs' in outcome ? outcome.retryAfterMs : undefined).toBe(pauseMs);
   });
 

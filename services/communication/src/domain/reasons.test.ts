@@ -10,6 +10,8 @@ test.each<[SendOutcome, string]>([
   [{ outcome: 'failed', reason: '503' }, 'not-taken'],
   [{ outcome: 'failed', reason: '451 4.7.1' }, 'not-taken'],
   [{ outcome: 'failed', reason: '429' }, 'rate-limited'],
+  [{ outcome: 'failed', reason: '454 4.7.0' }, 'rate-limited'],
+  [{ outcome: 'failed', reason: 'smpp 20' }, 'rate-limited'],
   [{ outcome: 'refused', cause: 'credit', reason: '402' }, 'credit-used-up'],
   [{ outcome: 'refused', cause: 'recipient', reason: '552 5.2.2' }, 'recipient-refused'],
   [

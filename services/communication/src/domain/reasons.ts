@@ -52,7 +52,7 @@ const OF_SUPPRESSION = {
 } as const;
 /** Codes of Node and undici, and words of our adapters. */
 const NOT_REACHED = /^(?:E[A-Z]+|UND_ERR_\w+|aborted|timeout|no session|no access token|unknown)$/;
-const RATE_LIMITED = /^(?:429|smpp 88)(?: |$)/;
+const RATE_LIMITED = /^(?:421|429|454|smpp (?:20|88))(?: |$)/;
 
 /** Pure. An outcome that has a word of the list before the provider's code. */
 export function withReason(outcome: SendOutcome): SendOutcome {

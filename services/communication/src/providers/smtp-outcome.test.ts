@@ -26,7 +26,7 @@ test.each<{ failure: SmtpFailure; outcome: object }>([
     outcome: { outcome: 'refused', cause: 'sender', reason: '550 5.7.1' },
   },
   { failure: rcpt(450, '4.2.2 full'), outcome: { outcome: 'failed', reason: '450 4.2.2' } },
-  { failure: rcpt(421, '4.7.0 later'), outcome: { outcome: 'failed', reason: '421 4.7.0' } },
+  { failure: rcpt(421, '4.7.0 later'), outcome: { outcome: 'failed', reason: '421 4.7.0', retryAfterMs: 1000 } },
   { failure: rcpt(503, 'bad sequence'), outcome: { outcome: 'failed', reason: '503' } },
   {
     failure: { code: 'EENVELOPE', command: 'MAIL FROM', responseCode: 550, response: '550 5.1.8 bad sender' },
@@ -46,7 +46,7 @@ test.each<{ failure: SmtpFailure; outcome: object }>([
   },
   {
     failure: { code: 'EAUTH', command: 'AUTH PLAIN', responseCode: 454, response: '454 4.7.0 later' },
-    outcome: { outcome: 'failed', reason: '454 4.7.0' },
+    outcome: { outcome: 'failed', reason: '454 4.7.0', retryAfterMs: 1000 },
   },
   {
     failure: { code: 'EAUTH', command: 'API' },

@@ -19,6 +19,11 @@ interface Sending {
   readonly hasBegun: boolean;
 }
 
+/** The server closes the channel, or takes no more for now, such as "sending rate exceeded". */
+const SLOWER: ReadonlySet<number> = new Set([421, 454]);
+/** SMTP has no word for how long. */
+const SLOWER_MS = 1000;
+
 /** What went wrong before there was an answer, of which the mail or the settings are the reason. */
 const WITHOUT_ANSWER: Readonly<Record<string, RefusalCause>> = {
   EAUTH: 'credentials',
@@ -35,7 +40,10 @@ export function smtpOutcome(failure: SmtpFailure, { to, hasBegun }: Sending): Se
     failure;
   if (saysNo(decisive.responseCode) && failure.code !== 'ETLS') {
     const refusal = refusalOf(decisive);
-    if (!isPermanent(decisive.responseCode)) return { outcome: 'failed', reason: refusal.reason };
+    if (!isPermanent(decisive.responseCode)) {
+      const isBusy = SLOWER.has(decisive.responseCode ?? 0);
+      return { outcome: 'failed', reason: refusal.reason, ...(isBusy && { retryAfterMs: SLOWER_MS }) };
+    }
     return { outcome: 'refused', ...refusal };
   }
   const cause = WITHOUT_ANSWER[failure.code ?? ''];

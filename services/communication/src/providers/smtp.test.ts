@@ -187,7 +187,7 @@ test.each([
   },
   { code: 552, message: '5.2.2 full', outcome: { outcome: 'refused', cause: 'recipient', reason: '552 5.2.2' } },
   { code: 451, message: '4.7.1 greylisted', outcome: { outcome: 'failed', reason: '451 4.7.1' } },
-  { code: 454, message: 'sending rate exceeded', outcome: { outcome: 'failed', reason: '454' } },
+  { code: 454, message: 'sending rate exceeded', outcome: { outcome: 'failed', reason: '454', retryAfterMs: 1000 } },
 ])('a server that answers $code $message: $outcome', async ({ code, message, outcome }) => {
   const { port, taken } = await startServer(refusing(code, message));
   const provider = smtp(port);

@@ -120,6 +120,13 @@ test('a token is used until shortly before it ends, and no longer once it is ref
   expect(tokensGiven).toBe(3);
 });
 
+test('messages that need a token at the same time have the same one', async () => {
+  const provider = fcm();
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => provider.send(push, signal)));
+  expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(['accepted']));
+  expect(tokensGiven).toBe(1);
+});
+
 const fcmError = (errorCode: string) => ({ '@type': 'type.googleapis.com/google.firebase.fcm.v1.FcmError', errorCode });
 const badRequest = (field: string) => ({
   '@type': 'type.googleapis.com/google.rpc.BadRequest',

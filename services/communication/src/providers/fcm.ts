@@ -39,7 +39,7 @@ export function createFcm(
     channel: 'push',
     async send(push, signal) {
       if (push.target.platform !== 'fcm') return { outcome: 'refused', cause: 'recipient', reason: 'not of fcm' };
-      const token = await tokens.get(signal);
+      const token = await tokens.get();
       if (typeof token !== 'string') return token;
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
       const body = JSON.stringify({ message: messageOf(push, push.target.token) });

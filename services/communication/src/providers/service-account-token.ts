@@ -34,7 +34,7 @@ type NoToken = Extract<SendOutcome, { readonly outcome: 'refused' | 'failed' }>;
 /** Access tokens of a service account (RFC 7523), one at a time. */
 export interface ServiceAccountTokens {
   /** @returns a token, or the outcome of what it was for. */
-  get(signal: AbortSignal): Promise<string | NoToken>;
+  get(): Promise<string | NoToken>;
   /** The token was not accepted. */
   forget(): void;
 }
@@ -42,14 +42,24 @@ export interface ServiceAccountTokens {
 export function createServiceAccountTokens(account: ServiceAccount, deps: Deps): ServiceAccountTokens {
   const { clock } = deps;
   let current: { readonly token: string; readonly untilMs: number } | undefined;
+  let asking: Promise<string | NoToken> | undefined;
+
+  async function ask(): Promise<string | NoToken> {
+    const askedAtMs = clock.monotonicMs();
+    const granted = await exchange(account, deps);
+    if ('outcome' in granted) return granted;
+    current = { token: granted.token, untilMs: askedAtMs + granted.lifetimeMs - MARGIN_MS };
+    return granted.token;
+  }
+
   return {
-    async get(signal) {
+    async get() {
       if (current !== undefined && clock.monotonicMs() < current.untilMs) return current.token;
-      const askedAtMs = clock.monotonicMs();
-      const granted = await exchange(account, deps, signal);
-      if ('outcome' in granted) return granted;
-      current = { token: granted.token, untilMs: askedAtMs + granted.lifetimeMs - MARGIN_MS };
-      return granted.token;
+      // Whoever needs one meanwhile waits for the same.
+      asking ??= ask().finally(() => {
+        asking = undefined;
+      });
+      return asking;
     },
     forget() {
       current = undefined;
@@ -62,7 +72,7 @@ interface Grant {
   readonly lifetimeMs: number;
 }
 
-async function exchange(account: ServiceAccount, deps: Deps, signal: AbortSignal): Promise<Grant | NoToken> {
+async function exchange(account: ServiceAccount, deps: Deps): Promise<Grant | NoToken> {
   const { dispatcher, clock, timeoutMs } = deps;
   const issuedAt = Math.floor(clock.now().getTime() / 1000);
   const assertion = await new SignJWT({ scope: SCOPE })
@@ -82,7 +92,7 @@ async function exchange(account: ServiceAccount, deps: Deps, signal: AbortSignal
       body: body.toString(),
       timeoutMs,
     },
-    signal,
+    new AbortController().signal,
   );
   return answer.result === 'answered' ? grantOf(answer) : NO_TOKEN;
 }

@@ -71,7 +71,12 @@ declare module 'smpp' {
   }
 
   const smpp: {
-    connect(options: { readonly host: string; readonly port: number; readonly tls: boolean }): Session;
+    connect(options: {
+      readonly host: string;
+      readonly port: number;
+      readonly tls: boolean;
+      readonly ca?: string;
+    }): Session;
     createServer(listener: (session: Session) => void): Server;
   };
   export default smpp;

@@ -41,8 +41,10 @@ export function createProvider(settings: ProviderSettings, deps: ProviderDeps): 
       return createBulkSms({ ...settings, baseUrl: new URL(settings.baseUrl), timeoutMs }, deps);
     case 'clickatell':
       return createClickatell({ ...settings, baseUrl: new URL(settings.baseUrl), timeoutMs }, deps);
-    case 'smpp':
-      return createSmpp({ ...settings, timeoutMs });
+    case 'smpp': {
+      const { ca, ...others } = settings;
+      return createSmpp({ ...others, timeoutMs, ...(ca !== undefined && { ca }) });
+    }
     case 'fcm': {
       const { projectId, clientEmail, privateKey, tokenUri, baseUrl } = settings;
       const account = { clientEmail, privateKey, tokenUri };

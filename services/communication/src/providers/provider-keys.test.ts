@@ -17,6 +17,7 @@ const apns = { name: 'one', kind: 'apns', teamId: 'T', keyId: 'K', topic: 'shop'
 const webpush = { name: 'one', kind: 'webpush', vapid };
 const sendgrid = { name: 'one', kind: 'sendgrid', apiKey: 'SG.x', notificationKey: spki };
 const dkim = { domain: 'shop.example', selector: 's', privateKey: rsa };
+const smpp = { name: 'one', kind: 'smpp', host: 'centre.example', systemId: 's', password: 'p', sender: 'Shop' };
 const smtp = { name: 'one', kind: 'smtp', host: 'mail.example', bounceDomain: 'b.example', dkim };
 
 const read = (file: unknown) => parseProviders(JSON.stringify(file), { addresses: 'public' });
@@ -44,6 +45,8 @@ test.each([
   ],
   [email({ ...sendgrid, notificationKey: 'SECRET' }), 'notificationKey must be'],
   [email({ ...smtp, dkim: { ...dkim, privateKey: 'SECRET' } }), 'dkim.privateKey must be'],
+  [email({ ...smtp, ca: 'SECRET' }), 'ca must be one or more certificates as PEM'],
+  [{ sms: { providers: [{ ...smpp, ca: 'SECRET' }] } }, 'ca must be one or more certificates as PEM'],
 ])('a wrong key is named when the file is read: case %#', (file, fault) => {
   expect(() => read(file)).toThrow(`the provider one: ${fault}`);
   expect(() => read(file)).not.toThrow('SECRET');

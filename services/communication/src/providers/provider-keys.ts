@@ -1,4 +1,4 @@
-import { createECDH, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { createECDH, createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
 import type { ProviderSettings } from './provider-settings.ts';
 
 /**
@@ -9,10 +9,13 @@ export function keyFaults(settings: ProviderSettings): readonly string[] {
   switch (settings.kind) {
     case 'smtp': {
       const key = settings.dkim && privateKeyOf(settings.dkim.privateKey);
-      return faultUnless(settings.dkim === undefined || isOfType(key, ['rsa', 'ed25519']), {
-        name: 'dkim.privateKey',
-        what: 'a private key of RSA or Ed25519 as PEM',
-      });
+      return [
+        ...certificateFaults(settings),
+        ...faultUnless(settings.dkim === undefined || isOfType(key, ['rsa', 'ed25519']), {
+          name: 'dkim.privateKey',
+          what: 'a private key of RSA or Ed25519 as PEM',
+        }),
+      ];
     }
     case 'sendgrid': {
       const { notificationKey } = settings;
@@ -33,10 +36,11 @@ export function keyFaults(settings: ProviderSettings): readonly string[] {
       });
     case 'webpush':
       return vapidFaults(settings.vapid);
+    case 'smpp':
+      return certificateFaults(settings);
     case 'twilio':
     case 'bulksms':
     case 'clickatell':
-    case 'smpp':
       // Their credentials are words that only they can judge.
       return [];
     default:
@@ -51,6 +55,19 @@ interface Expected {
 
 function faultUnless(isRight: boolean, { name, what }: Expected): readonly string[] {
   return isRight ? [] : [`${name} must be ${what}`];
+}
+
+function certificateFaults({ ca }: { readonly ca?: string }): readonly string[] {
+  return faultUnless(ca === undefined || isCertificate(ca), { name: 'ca', what: 'one or more certificates as PEM' });
+}
+
+/** The first one: those that follow are read when they are needed. */
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== '';
+  } catch {
+    return false;
+  }
 }
 
 function privateKeyOf(pem: string): KeyObject | undefined {

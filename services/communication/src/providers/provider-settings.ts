@@ -97,6 +97,7 @@ export const providerSchemas = {
       host: text,
       port: Type.Integer({ minimum: 1, maximum: 65_535, default: 2775 }),
       tls: Type.Boolean({ default: false }),
+      ca: Type.Optional(text),
       systemId: Type.String({ minLength: 1, maxLength: 15 }),
       password: Type.String({ maxLength: 8 }),
       sender: Type.String({ pattern: '^[+A-Za-z0-9 ._-]{1,20}$' }),

@@ -5,6 +5,8 @@ export interface SmppLinkSettings {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
+  /** Certificates to trust in place of those of the system, as PEM. */
+  readonly ca?: string;
   readonly systemId: string;
   readonly password: string;
   /** Of each answer. */
@@ -99,10 +101,10 @@ function isSession(opened: Session | SmppAnswer): opened is Session {
 
 /** @returns a session that is bound, or why there is none. */
 async function open(
-  { host, port, tls, systemId, password, timeoutMs }: SmppLinkSettings,
+  { host, port, tls, ca, systemId, password, timeoutMs }: SmppLinkSettings,
   take: (pdu: Pdu) => Promise<void>,
 ): Promise<Session | SmppAnswer> {
-  const session = smpp.connect({ host, port, tls });
+  const session = smpp.connect({ host, port, tls, ...(ca !== undefined && { ca }) });
   // Each request that waits for its answer listens for the end of the session.
   session.setMaxListeners(0);
   // Also of bytes that are no SMPP: the library reads no further then.

@@ -19,7 +19,7 @@ export interface SmtpSettings {
   readonly port: number;
   /** `implicit`: from the first byte; `required`: by STARTTLS, or nothing is sent. */
   readonly tls: 'implicit' | 'required' | 'none';
-  /** Certificates to trust besides those of the system, as PEM. */
+  /** Certificates to trust in place of those of the system, as PEM. */
   readonly ca?: string;
   readonly auth?: { readonly user: string; readonly pass: string };
   readonly connections: number;

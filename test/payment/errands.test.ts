@@ -135,6 +135,22 @@ describe('an errand that is given up after two weeks', () => {
   });
 });
 
+test('an errand that no key opens waits for one, and then for a person', async () => {
+  const made = await madePayment(shop, { provider: 'stripe' });
+  payment.stripe.addFaults({ kind: 'status', status: 500, match: 'expire', times: 1 });
+  await shop.post(`/payments/${made.id}/cancel`);
+  const kept = async () => (await database.query('SELECT attempts, reason, due_at IS NULL AS over FROM errands')).rows;
+  await vi.waitFor(async () => {
+    expect(await kept()).toEqual([{ attempts: 1, reason: 'server_error', over: false }]);
+  }, 20_000);
+  await database.query(`UPDATE errands SET sealed = '\\x00', created_at = now() - interval '15 days', due_at = now()`);
+  await vi.waitFor(
+    async () => expect(await kept()).toEqual([{ attempts: 2, reason: 'not_opened', over: true }]),
+    20_000,
+  );
+  await database.query('DELETE FROM errands');
+});
+
 test('what the payer pays before it is closed is late money, as ever', async () => {
   const made = await madePayment(shop, { provider: 'stripe' });
   payment.stripe.addFaults({ kind: 'status', status: 500, match: 'expire', times: 1 });

@@ -45,19 +45,33 @@ export function createErrandWork(deps: ErrandWorkDeps): DueWork {
   });
 }
 
+type Result = Outcome<unknown> | typeof NOT_OPENED;
+
+/** The keys may come back. */
+const NOT_OPENED = { outcome: 'failed', reason: 'not_opened', retryAfterMs: undefined } as const;
+
 /** @returns undefined where the provider knows no such thing. */
-async function run({ vault, providers }: ErrandWorkDeps, row: ErrandRow): Promise<Outcome<unknown> | undefined> {
-  const { id, kind, sealed, provider: name } = row;
+async function run({ vault, providers }: ErrandWorkDeps, row: ErrandRow): Promise<Result | undefined> {
+  const { kind, provider: name } = row;
   const provider = providers.find(name);
   // Its settings may come back.
   if (provider === undefined) return { outcome: 'failed', reason: 'unreachable' };
-  const reference = vault.open(sealed, errandContext(id)).toString();
+  const reference = referenceOf(vault, row);
+  if (reference === undefined) return NOT_OPENED;
   return kind === 'close_checkout'
     ? provider.closeCheckout?.(reference)
     : provider.stored?.forget({ token: reference });
 }
 
-async function end({ pool, clock, log }: ErrandWorkDeps, row: ErrandRow, result: Outcome<unknown> | undefined) {
+function referenceOf(vault: Vault, { id, sealed }: ErrandRow): string | undefined {
+  try {
+    return vault.open(sealed, errandContext(id)).toString();
+  } catch {
+    return undefined;
+  }
+}
+
+async function end({ pool, clock, log }: ErrandWorkDeps, row: ErrandRow, result: Result | undefined) {
   const { id, provider, kind, attempts, created_at: createdAt } = row;
   const isOpen = result?.outcome === 'failed' || result?.outcome === 'unknown';
   if (!isOpen) {

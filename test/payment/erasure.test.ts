@@ -177,6 +177,9 @@ test('who was erased reads so, is in no list, and gets nothing new; what was iss
   await choose({ id: '', url: String(paymentUrl) }, 'pay');
   await vi.waitFor(async () => expect((await shop.get(issued)).body).toMatchObject({ status: 'paid' }), 20_000);
   const before = (await shop.get(issued)).body;
+  const found = async (query: string) => (await payments.get(`/payments?${query}`)).body?.['total'];
+  const queries = [`customerId=${customerId}`, `invoiceId=${before?.['id']}&customerId=${customerId}`];
+  expect(await Promise.all([...queries, `customerId=${randomUUID()}`, 'invoiceId=x'].map(found))).toEqual([1, 1, 0, 0]);
   const pdf = Buffer.from(await (await shop.bytes(`${issued}/pdf`)).arrayBuffer());
   const erased = await shop.delete(path);
   expect(erased.body).toMatchObject({ erasedAt: expect.any(String) });

@@ -124,6 +124,9 @@ interface PaymentQuery {
   readonly provider: ProviderName | undefined;
   /** Whatever its capitals. */
   readonly customerEmail: string | undefined;
+  /** Of billing. */
+  readonly customerId: string | undefined;
+  readonly invoiceId: string | undefined;
   readonly page: ListPage;
 }
 

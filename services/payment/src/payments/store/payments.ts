@@ -40,17 +40,20 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
     },
     find: (id, owner) => read('id = $1 AND ($2::text IS NULL OR subject = $2)', [id, owner]),
     findByPageToken: (token) => read('page_token_hash = $1', [pageTokenHash(token)]),
-    async list({ owner, status, provider, customerEmail, page }) {
+    async list({ owner, status, provider, customerEmail, customerId, invoiceId, page }) {
       const { rows, ...rest } = await readNewest<PaymentRow>(pool(), {
         table: 'payments',
         columns: PAYMENT_COLUMNS,
         where: `($1::text IS NULL OR subject = $1) AND ($2::text IS NULL OR state = $2)
-          AND ($3::text IS NULL OR provider = $3) AND ($4::bytea[] IS NULL OR email_index = ANY($4))`,
+          AND ($3::text IS NULL OR provider = $3) AND ($4::bytea[] IS NULL OR email_index = ANY($4))
+          AND ($5::uuid IS NULL OR customer_id = $5) AND ($6::uuid IS NULL OR invoice_id = $6)`,
         parameters: [
           owner,
           status,
           provider,
           customerEmail === undefined ? undefined : emails.candidates(foldedEmail(customerEmail)),
+          customerId,
+          invoiceId,
         ],
         page,
       });

@@ -104,6 +104,28 @@ test('refunds that were asked for before wait three days for settings, then rele
   expect(await reserved()).toEqual([{ reserved: '400' }]);
 });
 
+test('work that nobody does is told by how long it is due', async () => {
+  const biller = await billing.callerOf('shop');
+  const customerId = idOf(await biller.post('/customers', { email: 'ann@example.com' }));
+  const items = [{ description: 'Tea', amount: 1, quantity: 1 }];
+  const invoiceId = idOf(await biller.post('/invoices', { customerId, items }));
+  // There is no client of communication.
+  await database.query(
+    `INSERT INTO billing_mails (id, kind, invoice_id, occasion, due_at)
+     VALUES (gen_random_uuid(), 'invoice', $1, 0, now() - interval '1 hour')`,
+    [invoiceId],
+  );
+  const metrics = await (await fetch(`${billing.service.adminUrl}/metrics`)).text();
+  const seconds = new Map(
+    [...metrics.matchAll(/rollcall_payment_overdue_seconds\{[^}]*kind="(\w+)"[^}]*\} ([\d.]+)/g)].map(
+      ([, kind, value]) => [kind, Number(value)],
+    ),
+  );
+  expect([...seconds.keys()].sort()).toEqual(['errand', 'mail', 'notification', 'payment', 'refund', 'subscription']);
+  expect(seconds.get('mail')).toBeGreaterThanOrEqual(3600);
+  expect(seconds.get('refund')).toBeLessThan(3600);
+});
+
 test('a payment whose provider cannot be asked is for a person after three days', async () => {
   const made = await shop.post('/payments', tea);
   await database.query(

@@ -22,6 +22,7 @@ import { createRefunding } from './domain/refunding.ts';
 import { createSettling, type OnMethodCancelled } from './domain/settle.ts';
 import { createTaking, type Taking } from './domain/take.ts';
 import { paymentSubgraph } from './graphql/resolvers.ts';
+import { watchOverdue } from './overdue-metrics.ts';
 import { pageRoutes } from './pages/routes.ts';
 import { watchReview } from './review-metrics.ts';
 import { notificationRoutes } from './routes/notifications.ts';
@@ -91,6 +92,7 @@ export async function createPayments(
     paymentWork.hurried.wake();
   };
   watchReview(metrics, pool);
+  watchOverdue(metrics, pool);
   const making = { payments, taking, idempotency, publicUrl };
   const connections: Actor = { name: 'providers', start: async () => {}, stop: () => dispatcher.destroy() };
   return {

@@ -121,7 +121,8 @@ test('work that nobody does is told by how long it is due', async () => {
       ([, kind, value]) => [kind, Number(value)],
     ),
   );
-  expect([...seconds.keys()].sort()).toEqual(['errand', 'mail', 'notification', 'payment', 'refund', 'subscription']);
+  const kinds = ['errand', 'mail', 'notification', 'payment', 'refund', 'subscription'];
+  expect(new Set(seconds.keys())).toEqual(new Set(kinds));
   expect(seconds.get('mail')).toBeGreaterThanOrEqual(3600);
   expect(seconds.get('refund')).toBeLessThan(3600);
 });

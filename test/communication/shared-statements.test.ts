@@ -2,8 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import type { DueMessage, MessageStore, SendingStore } from '@rollcall/communication/domain/message-store.ts';
 import type { NewMessage } from '@rollcall/communication/domain/messages.ts';
+import type { ReportedMessages } from '@rollcall/communication/domain/reports.ts';
 import { messageStates } from '@rollcall/communication/domain/states.ts';
 import { createMessageTable } from '@rollcall/communication/store/messages.ts';
+import { createReportedMessages } from '@rollcall/communication/store/reported-messages.ts';
 import { createSendingTable } from '@rollcall/communication/store/sending.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { createEventRecorder } from '@rollcall/platform/events/events.ts';
@@ -21,6 +23,7 @@ const stack = new AsyncDisposableStack();
 let pool: Pool;
 let messages: MessageStore;
 let sending: SendingStore;
+let reported: ReportedMessages;
 
 beforeAll(async () => {
   const { url } = stack.use(await createDatabase());
@@ -35,7 +38,9 @@ beforeAll(async () => {
     messageStates.map((state) => `message.${state}`),
   );
   const deps = { pool: () => pool, vault, recordEvents };
-  messages = createMessageTable({ ...deps, recipients: createBlindIndex(keys, 'recipient') });
+  const recipients = createBlindIndex(keys, 'recipient');
+  messages = createMessageTable({ ...deps, recipients });
+  reported = createReportedMessages({ ...deps, recipients });
   sending = createSendingTable({ ...deps, clock: systemClock });
 });
 
@@ -97,6 +102,15 @@ test('one that PostgreSQL does not take is the only one that is not stored', asy
 test('calls of a provider are begun by one statement, but for those whose messages are large', async () => {
   await begunOf(['a', LARGE, 'b', LARGE, 'c', LARGE]);
   expect(await transactions()).toBe(4);
+});
+
+test('an id of a provider that no index takes is known all the same', async () => {
+  const [due] = await begunOf(['a']);
+  const providerId = randomBytes(30_000).toString('hex');
+  if (due === undefined) throw new Error('nothing is due');
+  expect(await sending.finish(due, { number: 1, event: 'accepted', providerId }, accepted)).toBe(true);
+  expect(await reported.find('twilio', { providerId })).toMatchObject({ id: due.id });
+  expect(await reported.find('twilio', { providerId: `${providerId}0` })).toBeUndefined();
 });
 
 test('an end that PostgreSQL does not take is the only one that is not written down', async () => {

@@ -6,6 +6,7 @@ import type { Vault } from '@rollcall/platform/vault.ts';
 import type { AttemptEnd, DueMessage, MessageChange } from '../domain/message-store.ts';
 import { attemptMoves, messageMoves } from '../domain/states.ts';
 import { IS_SENT, stateEvent } from './message-changes.ts';
+import { shortKey } from './short-keys.ts';
 
 export interface SendingTableDeps {
   /** Throws while the schema is not there yet. */
@@ -129,7 +130,7 @@ function finishedRow(recordEvents: RecordEvents, { due, end, change }: Finished,
   return {
     id: due.id,
     number: end.number,
-    provider_id: end.providerId,
+    provider_id: end.providerId && shortKey(end.providerId),
     attempt_from: attempt.from,
     attempt_state: attempt.to,
     attempt_reason: end.reason,

@@ -5,6 +5,7 @@ import type { ReportedMessages } from '../domain/reports.ts';
 import { attemptMoves } from '../domain/states.ts';
 import { changeMessage } from './message-changes.ts';
 import { createMessageRows, type MessageTableDeps } from './message-rows.ts';
+import { shortKey } from './short-keys.ts';
 
 interface ReportedRow {
   readonly id: string;
@@ -22,7 +23,8 @@ export function createReportedMessages({ pool, vault, recipients, recordEvents }
     return { ...row, to, attempt };
   };
   return {
-    async find(provider, { messageId, providerId }) {
+    async find(provider, { messageId, providerId: given }) {
+      const providerId = given && shortKey(given);
       const { rows: found } = await pool().query<ReportedRow>(
         `SELECT messages.id, subject, channel, envelope, number
          FROM attempts JOIN messages ON messages.id = message_id

@@ -1,9 +1,10 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
 import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { Vault } from '@rollcall/platform/vault.ts';
 import type { ProviderReport } from '../domain/ports.ts';
 import type { DueReport, ReportStore } from '../domain/reports.ts';
+import { shortKey } from './short-keys.ts';
 
 export interface ReportTableDeps {
   /** Throws while the schema is not there yet. */
@@ -12,8 +13,6 @@ export interface ReportTableDeps {
 }
 
 const LEASE_SECONDS = 30;
-/** Keys of providers are shorter; what is longer is known by its hash. */
-const LONGEST_KEY = 200;
 
 interface Row {
   readonly id: string;
@@ -47,7 +46,7 @@ export function createReportTable({ pool, vault }: ReportTableDeps): ReportStore
             id,
             provider,
             rows.map((row) => row.id),
-            rows.map(({ report }) => shortened(report.eventKey)),
+            rows.map(({ report }) => shortKey(report.eventKey)),
             rows.map(({ report }) => report.receipt),
             rows.map(({ report }) => report.reason),
             rows.map((row) => vault.seal(JSON.stringify(row.report), reportContext(row.id))),
@@ -78,10 +77,6 @@ export function createReportTable({ pool, vault }: ReportTableDeps): ReportStore
       await pool().query('UPDATE reports SET due_at = NULL, message_id = $2 WHERE id = $1', [id, messageId]);
     },
   };
-}
-
-function shortened(key: string): string {
-  return key.length <= LONGEST_KEY ? key : `sha256:${createHash('sha256').update(key).digest('hex')}`;
 }
 
 /** The only date of a report is in why somebody is suppressed. */

@@ -48,7 +48,7 @@ export function southAfricanTime(at: Date): string {
 }
 
 /** An id as PayFast writes it: text, or a number. */
-const Id = Type.Union([Type.String(), Type.Integer()]);
+const Id = Type.Union([Type.String({ maxLength: 255 }), Type.Integer()]);
 
 /** The form of every answer but lists. `response` is a boolean, the text of one, a number or more. */
 export const Envelope = Type.Object({

@@ -30,6 +30,7 @@ test.each([
   [200, {}],
   [200, []],
   [200, { status: 'success', data: { response: true } }],
+  [200, { status: 'success', data: { response: true, pf_payment_id: '1'.repeat(256) } }],
   [200, { status: 'success', data: { response: { code: 1, reason: 'x' }, pf_payment_id: '1' } }],
   [400, {}],
   [400, { status: 'success', data: { response: true, pf_payment_id: '1' } }],

@@ -19,8 +19,8 @@ const Row = Type.Object({
   Gross: Type.String(),
   Fee: Type.String(),
   Net: Type.String(),
-  'M Payment ID': Type.String(),
-  'PF Payment ID': Type.String(),
+  'M Payment ID': Type.String({ maxLength: 255 }),
+  'PF Payment ID': Type.String({ maxLength: 255 }),
 });
 
 /** The lines of PayFast's list, or why there are none. */

@@ -27,7 +27,7 @@ const CheckoutAnswer = Type.Object({
   status: Type.String(),
   amount: Type.Integer(),
   currency: Type.String(),
-  paymentId: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  paymentId: Type.Optional(Type.Union([Type.String({ maxLength: 255 }), Type.Null()])),
   processingMode: Type.Optional(Type.String()),
 });
 

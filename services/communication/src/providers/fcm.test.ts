@@ -67,7 +67,7 @@ function fcm(clock = systemClock) {
     privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }),
     tokenUri: `${url}/token`,
   };
-  return createFcm({ baseUrl: new URL(url), timeoutMs: 3000, projectId: 'p', account }, { dispatcher, clock });
+  return createFcm({ baseUrl: new URL(url), timeoutMs: 15_000, projectId: 'p', account }, { dispatcher, clock });
 }
 
 const push: OutgoingPush = {
@@ -183,7 +183,7 @@ test('nothing was sent where no token is to be had', async () => {
   const account = { clientEmail: 'a', privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }) };
   const settings = {
     baseUrl: new URL(url),
-    timeoutMs: 3000,
+    timeoutMs: 15_000,
     projectId: 'p',
     account: { ...account, tokenUri: 'http://127.0.0.1:1/' },
   };

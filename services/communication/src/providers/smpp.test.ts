@@ -6,6 +6,10 @@ import type { MessageProvider, OutgoingSms, ProviderReport } from '../domain/por
 import { createSmpp, type SmppSettings } from './smpp.ts';
 
 const { signal } = new AbortController();
+/** A busy machine answers within it. */
+const PATIENT_MS = 15_000;
+/** Of a test that waits for the end of it. */
+const IMPATIENT_MS = 2000;
 const message: OutgoingSms = {
   channel: 'sms',
   id: '0191f0a0-0000-7000-8000-000000000001',
@@ -75,7 +79,7 @@ function start(settings: Partial<SmppSettings> = {}): MessageProvider<OutgoingSm
     tls: false,
     systemId: 'shop',
     password: 'right',
-    timeoutMs: 500,
+    timeoutMs: PATIENT_MS,
     sender: 'Acacia',
     receiptIds: 'same',
     ...settings,
@@ -158,7 +162,7 @@ test('a centre that does not know us is asked again at the next message', async 
 
 test('where nobody answers to a message, nobody knows; where nobody answers at all, it was surely not taken', async () => {
   centre.isMute = true;
-  const provider = start();
+  const provider = start({ timeoutMs: IMPATIENT_MS });
   expect(await provider.send(message, signal)).toEqual({ outcome: 'unknown', reason: 'no answer' });
   const cut = provider.send(message, signal);
   await vi.waitFor(() => expect(centre.submitted).toHaveLength(2), { timeout: 30_000 });
@@ -167,7 +171,7 @@ test('where nobody answers to a message, nobody knows; where nobody answers at a
   const silent = createServer(() => undefined);
   const port = await listen(silent, 0);
   stop.push(async () => void silent.close());
-  const socketless = start({ port });
+  const socketless = start({ port, timeoutMs: IMPATIENT_MS });
   expect(await socketless.send(message, signal)).toEqual({ outcome: 'failed', reason: 'no session' });
   silent.close();
   expect(await start({ port: 1 }).send(message, signal)).toEqual({ outcome: 'failed', reason: 'no session' });
@@ -183,7 +187,8 @@ test.each([['HTTP/1.1 400 Bad Request\r\n\r\n'], ['\0\0\0\x10'], ['\xff'.repeat(
     });
     const port = await listen(other, 0);
     stop.push(async () => void other.close());
-    expect(await start({ port }).send(message, signal)).toEqual({ outcome: 'failed', reason: 'no session' });
+    const provider = start({ port, timeoutMs: IMPATIENT_MS });
+    expect(await provider.send(message, signal)).toEqual({ outcome: 'failed', reason: 'no session' });
   },
 );
 

@@ -78,7 +78,7 @@ function smtp(port: number, settings: Partial<SmtpSettings> = {}) {
     host: '127.0.0.1',
     tls: 'none',
     connections: 2,
-    timeoutMs: 3000,
+    timeoutMs: 15_000,
     bounceDomain: 'mail.example',
   } as const;
   const provider = createSmtp({ ...defaults, port, ...settings });
@@ -252,7 +252,7 @@ test.each([
   { line: 'RCPT', outcome: 'failed' },
 ])('a server that says nothing to $line in time: $outcome', async ({ line: silent, outcome }) => {
   const port = await startScript((line) => (line.startsWith(silent) ? undefined : usual(line)));
-  expect(await smtp(port, { timeoutMs: 300 }).send(email, signal)).toMatchObject({ outcome });
+  expect(await smtp(port, { timeoutMs: 2000 }).send(email, signal)).toMatchObject({ outcome });
 });
 
 test.each([

@@ -45,7 +45,7 @@ afterAll(() => void server.close());
 
 function provider(mayConnect = addressRules.any) {
   const vapid = { subject: 'mailto:push@shop.example', ...keys };
-  return createWebPush({ vapid, ttlSeconds: 3600, timeoutMs: 3000, mayConnect }, { clock: systemClock });
+  return createWebPush({ vapid, ttlSeconds: 3600, timeoutMs: 15_000, mayConnect }, { clock: systemClock });
 }
 
 function push(fields: Partial<OutgoingPush> = {}): OutgoingPush {

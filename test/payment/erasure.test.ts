@@ -96,13 +96,14 @@ async function untilNoErrands(): Promise<void> {
   }, 20_000);
 }
 
-/** Cards that Stripe keeps for somebody. */
-async function cardsAtStripe(): Promise<number> {
+/** What Stripe has of people: customers, and cards that it keeps for somebody. */
+async function peopleAtStripe(): Promise<number> {
   const all = (await (await fetch(`${payment.stripe.url}/_control/state`)).json()) as readonly {
     readonly object: string;
     readonly customer?: string | null;
   }[];
-  return all.filter(({ object, customer }) => object === 'payment_method' && customer !== null).length;
+  const isKept = ({ object, customer }: (typeof all)[number]) => object === 'payment_method' && customer !== null;
+  return all.filter((each) => each.object === 'customer' || isKept(each)).length;
 }
 
 test('nothing of a person who was erased opens any more, but for what was issued', { timeout: 90_000 }, async () => {
@@ -161,7 +162,7 @@ test('nothing of a person who was erased opens any more, but for what was issued
   );
   expect(rows).toEqual([{ found: 0 }]);
   expect((await database.query('SELECT FROM billing_mails')).rowCount).toBe(0);
-  expect(await cardsAtStripe()).toBe(0);
+  expect(await peopleAtStripe()).toBe(0);
   expect((await fetch(made.url)).status).not.toBe(500);
 });
 
@@ -226,7 +227,7 @@ test('who pays late after being erased leaves no card, and no notification', { t
   await payment.stripe.idle();
   await untilNoErrands();
   await vi.waitFor(async () => expect(await traces()).toEqual([]), 20_000);
-  expect(await cardsAtStripe()).toBe(0);
+  expect(await peopleAtStripe()).toBe(0);
 });
 
 /** Payments as they are once they are over, each with a refund, and notifications that an older version ended. */

@@ -17,14 +17,17 @@ import { attempt, outcomeOf } from './outcomes.ts';
 export function createStripeCharges(stripe: Stripe, clock: Clock): StoredMethods {
   return {
     charge: (charge) => chargeMethod(stripe, charge, clock.now()),
-    forget: (method) => detachMethod(stripe, method, clock.now()),
+    forget: (method) => deleteCustomer(stripe, method, clock.now()),
   };
 }
 
-/** One that was detached cannot be attached again, nor charged (docs.stripe.com/api/payment_methods/detach). */
-async function detachMethod(stripe: Stripe, method: StoredMethod, now: Date): Promise<Outcome<unknown>> {
-  const { method: id } = partsOf(method);
-  const tried = await attempt(() => stripe.paymentMethods.detach(id), 'not_accepted', now);
+/**
+ * A checkout has Stripe make a customer for its card alone, with the payer's name and address. All of it
+ * goes with the customer, which is charged no more (docs.stripe.com/api/customers/delete).
+ */
+async function deleteCustomer(stripe: Stripe, method: StoredMethod, now: Date): Promise<Outcome<unknown>> {
+  const { customer } = partsOf(method);
+  const tried = await attempt(() => stripe.customers.del(customer), 'not_accepted', now);
   return tried.kind === 'object' ? { outcome: 'accepted', value: tried.object } : outcomeOf(tried);
 }
 

@@ -32,7 +32,7 @@ async function settings(): Promise<Readonly<Record<string, string>>> {
   const providers = {
     email: {
       from: { address: 'shop@shop.example' },
-      providers: [{ ...smtp, bounceDomain: 'shop.example', timeoutSeconds: 2 }],
+      providers: [{ ...smtp, bounceDomain: 'shop.example', timeoutSeconds: 30 }],
     },
   };
   return { ...(await writeProviders(providers)), ROLLCALL_RETRY_BASE_SECONDS: '0.2' };

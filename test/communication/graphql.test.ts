@@ -79,7 +79,7 @@ async function sent(variables: object, headers = {}): Promise<string> {
 test('sends a mail, and shows it to who sent it alone', async () => {
   const id = await sent({ ...input, to: 'graphql@example.com' });
   await expect
-    .poll(async () => (await ask(ana, READ, { id })).data, { timeout: 10_000 })
+    .poll(async () => (await ask(ana, READ, { id })).data)
     .toEqual({ message: { id, channel: 'email', status: 'sent', to: 'graphql@example.com' } });
   const WHOLE = `query Whole($id: ID!) {
     message(id: $id) {

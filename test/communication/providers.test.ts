@@ -15,7 +15,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { email, ofChannel, sms } from './provider-worlds.ts';
 
 const deps = { dispatcher: createProviderAgent(), clock: systemClock };
-const timeoutMs = 1000;
+const timeoutMs = 3000;
 const { signal } = new AbortController();
 
 interface Started {

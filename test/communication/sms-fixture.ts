@@ -59,7 +59,7 @@ export async function startSmsFixture(): Promise<SmsFixture> {
       retryDelaysMs: [200, 200],
     }),
   );
-  const common = { timeoutSeconds: 0.5 };
+  const common = { timeoutSeconds: 2 };
   const providers = {
     sms: {
       byCountry: { GB: ['twilio'], ZA: ['bulksms'], DE: ['bulksms', 'twilio'] },

@@ -26,7 +26,7 @@ async function listen(server: Server): Promise<URL> {
 }
 
 async function failureOf(url: URL): Promise<NoAnswerError> {
-  const question = { method: 'POST', url, body: 'amount=1', timeoutMs: 1000, limitBytes: 100 } as const;
+  const question = { method: 'POST', url, body: 'amount=1', timeoutMs: 5000, limitBytes: 100 } as const;
   const error: unknown = await ask(agent, question, new AbortController().signal).catch((reason: unknown) => reason);
   if (!(error instanceof NoAnswerError)) throw new Error('there was an answer');
   return error;
@@ -36,7 +36,7 @@ test('an answer has its headers, of those that repeat the first', async () => {
   const url = await serve((socket) => {
     socket.end('HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 2\r\n\r\nno');
   });
-  const question = { method: 'PUT', url, timeoutMs: 1000, limitBytes: 100 } as const;
+  const question = { method: 'PUT', url, timeoutMs: 5000, limitBytes: 100 } as const;
   const { status, headers, body } = await ask(agent, question, new AbortController().signal);
   expect({ status, body, after: headers['retry-after'], cookie: headers['set-cookie'] }).toEqual({
     status: 429,

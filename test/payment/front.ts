@@ -15,11 +15,14 @@ export interface Front extends AsyncDisposable {
 /** Of the gateway; the service has no name of its own in its paths. */
 const API = '/api/v1/payment/';
 
+/** Longer than callers keep connections: nobody sends on one that ends just then. */
+const KEPT = { keepAliveTimeout: 120_000 };
+
 /** Listens before the service does, which is told this address. */
 export async function startFront(): Promise<Front> {
   let targets: readonly string[] = [];
   let turn = 0;
-  const server = createServer((incoming, outgoing) => {
+  const server = createServer(KEPT, (incoming, outgoing) => {
     turn += 1;
     passOn(incoming, outgoing, targets[turn % targets.length]).catch(() => outgoing.writeHead(502).end());
   });

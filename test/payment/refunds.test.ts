@@ -21,7 +21,7 @@ let shop: Caller;
 let database: Client;
 
 beforeAll(async () => {
-  payment = stack.use(await startPayment({ ROLLCALL_PROVIDER_TIMEOUT_SECONDS: '2' }));
+  payment = stack.use(await startPayment({ ROLLCALL_PROVIDER_TIMEOUT_SECONDS: '5' }));
   shop = await payment.callerOf('shop');
   database = stack.use(await connectTo(payment.databaseUrl));
 });

@@ -133,6 +133,20 @@ describe('responseHeaders', () => {
     ]);
   });
 
+  const limits = { 'x-ratelimit-remaining': '9', ratelimit: '"premium";r=9;t=60' };
+  const ofService = { 'x-ratelimit-remaining': '0', ratelimit: '"sms";r=0;t=44' };
+
+  test.each([
+    [200, ofService, [['ratelimit', '"sms";r=0;t=44'], ...Object.entries(limits)]],
+    [429, ofService, [...Object.entries(ofService), ['ratelimit', limits.ratelimit]]],
+    [429, {}, Object.entries(limits)],
+  ])(
+    'of %i and a service that says %j has the limits of both, and the one that is used up',
+    (status, upstream, all) => {
+      expect(responseHeaders(status, upstream, limits)).toEqual(all.flat());
+    },
+  );
+
   test.each([
     [204, { 'content-length': '5' }, []],
     [

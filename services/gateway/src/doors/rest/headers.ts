@@ -93,11 +93,15 @@ const NO_CONTENT = 204;
 export const RESET_CONTENT = 205;
 /** Lists to which both may add. */
 const JOINED = new Set(['vary', 'access-control-expose-headers']);
+/** Lists of limits (draft-ietf-httpapi-ratelimit-headers): a service may have others than the gateway. */
+const LIMITS = new Set(['ratelimit', 'ratelimit-policy']);
+const ONE_LIMIT = 'x-ratelimit-';
+const TOO_MANY_REQUESTS = 429;
 
 /**
  * An answer's headers as the caller gets them, for `writeHead`. Which pages may read it is for one
  * to say: where the gateway does, for which it adds `vary`, the service does not, but for which of
- * its own headers they may see.
+ * its own headers they may see. Where a service refuses by a limit of its own, that is the one told.
  */
 export function responseHeaders(
   status: number,
@@ -113,16 +117,25 @@ export function responseHeaders(
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
     if (name === 'content-length' && !mayHaveLength(status, upstream)) continue;
     const isReplaced = name in added || (saysWhoReads && name.startsWith('access-control-'));
-    if (isReplaced && !(saysWhoReads && JOINED.has(name))) continue;
+    if (isReplaced && !isBeside(status, name) && !(saysWhoReads && JOINED.has(name))) continue;
     headers.push(name, typeof value === 'string' ? value : [...value]);
   }
   for (const name in added) {
     const value = added[name];
-    if (value === undefined) continue;
+    if (value === undefined || (isOfLimitReached(status, name) && name in upstream)) continue;
     headers.push(name, typeof value === 'object' ? [...value] : String(value));
   }
   if (status === RESET_CONTENT) headers.push('content-length', '0');
   return headers;
+}
+
+function isBeside(status: number, name: string): boolean {
+  return LIMITS.has(name) || isOfLimitReached(status, name);
+}
+
+/** Of `X-RateLimit-*`, which have one limit: the service's, where that is the one that is used up. */
+function isOfLimitReached(status: number, name: string): boolean {
+  return status === TOO_MANY_REQUESTS && name.startsWith(ONE_LIMIT);
 }
 
 /**

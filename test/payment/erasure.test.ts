@@ -270,6 +270,26 @@ test('of many payments, and of what older versions left, nothing is left', { tim
   expect(rows).toEqual([{ payments: 1200, pages: 1200, erased: 1200, found: 0 }]);
 });
 
+test('a payment that names its customer is erased with it', async () => {
+  const customerId = await newCustomer();
+  const wanted = { amount: 500, currency: 'ZAR', provider: 'sandbox', customerEmail: PERSON.email, customerId };
+  const made = await payments.post('/payments', wanted, randomUUID());
+  expect(made).toMatchObject({ status: 201, body: { customerId } });
+  expect(codeOf(await shop.delete(`/customers/${customerId}`))).toBe('CUSTOMER_IN_USE');
+  await payments.post(`/payments/${idOf(made)}/cancel`, undefined, randomUUID());
+  const stranger = await payment.callerOf('stranger');
+  for (const answer of [
+    await stranger.post('/payments', wanted),
+    await payments.post('/payments', { ...wanted, customerId: randomUUID() }),
+    await payments.post('/payments', { ...wanted, customerId: 'x' }),
+  ])
+    expect([answer.status, codeOf(answer)]).toEqual([422, 'CUSTOMER_NOT_FOUND']);
+  expect((await shop.delete(`/customers/${customerId}`)).status).toBe(200);
+  expect(codeOf(await payments.post('/payments', wanted))).toBe('CUSTOMER_ERASED');
+  expect((await payments.get(`/payments/${idOf(made)}`)).body).toMatchObject({ customerEmail: '' });
+  expect(await traces()).toEqual([]);
+});
+
 test('a draft that was taken back loses what it was made with', async () => {
   const customerId = await newCustomer();
   const items = [{ description: 'Tea', amount: 1, quantity: 1 }];

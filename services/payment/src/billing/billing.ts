@@ -70,8 +70,8 @@ export async function prepareBilling(
   };
   return {
     listeners: {
-      onMade: async (client, { customerId }) => {
-        if (customerId !== undefined) await holdCustomer(client, customerId);
+      onMade: async (client, { customerId, subject }) => {
+        if (customerId !== undefined) await holdCustomer(client, customerId, subject);
       },
       onMoved: createSettlement(deps),
       onMethodCancelled: (provider, method) => methods.discard(pool(), { provider, method }),

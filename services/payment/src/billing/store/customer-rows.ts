@@ -43,14 +43,17 @@ export async function customerFor(client: PoolClient, vault: Vault, id: string):
 /**
  * Keeps a customer from being erased until the transaction ends, in which something is made for it.
  *
- * @throws ServiceError CUSTOMER_ERASED.
+ * @param subject whose it has to be; anybody's when absent.
+ * @throws ServiceError CUSTOMER_NOT_FOUND, CUSTOMER_ERASED.
  */
-export async function holdCustomer(client: PoolClient, id: string): Promise<void> {
+export async function holdCustomer(client: PoolClient, id: string, subject?: string): Promise<void> {
   const { rows } = await client.query<Pick<CustomerRow, 'erased_at'>>(
-    'SELECT erased_at FROM customers WHERE id = $1 FOR SHARE',
-    [id],
+    'SELECT erased_at FROM customers WHERE id = $1 AND ($2::text IS NULL OR subject = $2) FOR SHARE',
+    [id, subject],
   );
-  if (rows.some(({ erased_at: erasedAt }) => erasedAt !== null)) throw paymentError('CUSTOMER_ERASED');
+  const [row] = rows;
+  if (row === undefined) throw paymentError('CUSTOMER_NOT_FOUND');
+  if (row.erased_at !== null) throw paymentError('CUSTOMER_ERASED');
 }
 
 export function sealedCustomer(vault: Vault, id: string, personal: PersonalFields): Buffer {

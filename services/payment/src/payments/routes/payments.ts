@@ -14,6 +14,8 @@ import { actorOf, eventsAnswer, NewPayment, PaymentAnswer, PaymentWithEvents, pa
 const tags = ['payments'];
 
 const refusesPayments = refusals(
+  'CUSTOMER_NOT_FOUND',
+  'CUSTOMER_ERASED',
   'PAYMENT_FAILED',
   'PROVIDER_NOT_CONFIGURED',
   'CURRENCY_NOT_SUPPORTED',

@@ -69,7 +69,7 @@ export function beginsAttempt({ pool, recordEvents }: SendingTableDeps) {
         ...eventOf(recordEvents, { ...toldOf(due), state: to, provider }),
       }));
       const values = [JSON.stringify(asked), asked.map(({ id }) => id), to, from];
-      const { rows } = await pool().query<BegunRow>(BEGIN, values);
+      const { rows } = await pool().query<BegunRow>({ name: 'begin-attempts', text: BEGIN, values });
       const byId = new Map(rows.map((row) => [row.id, row]));
       return calls.map(({ due }) => byId.get(due.id));
     },
@@ -113,7 +113,7 @@ export function finishesLastAttempt({ pool, recordEvents, clock }: SendingTableD
     async run(calls) {
       const asked = calls.map((call) => finishedRow(recordEvents, call, clock.now()));
       const values = [JSON.stringify(asked), asked.map(({ id }) => id)];
-      const { rows } = await pool().query<{ id: string }>(FINISH, values);
+      const { rows } = await pool().query<{ id: string }>({ name: 'finish-attempts', text: FINISH, values });
       const ids = new Set(rows.map(({ id }) => id));
       return calls.map(({ due }) => ids.has(due.id));
     },

@@ -70,7 +70,8 @@ export function createSuppressionTable({ pool, vault, index }: SuppressionTableD
   const reasonOf = createSharedStatement<Asked, SuppressionReason | undefined>({
     async run(asked) {
       const values = [JSON.stringify(asked.map((each, place) => ({ ...each, place })))];
-      const { rows } = await pool().query<Pick<Row, 'reason'> & { readonly place: number }>(REASONS, values);
+      const asking = { name: 'suppression-reasons', text: REASONS, values };
+      const { rows } = await pool().query<Pick<Row, 'reason'> & { readonly place: number }>(asking);
       const reasons = new Map(rows.map(({ place, reason }) => [place, reason]));
       return asked.map((_, place) => reasons.get(place));
     },

@@ -49,10 +49,11 @@ WORKDIR /app
 ENV NODE_ENV=production PATH=/usr/local/bin
 # Half of them may look names up; see docs/decisions/0046.
 ENV UV_THREADPOOL_SIZE=16
+# docs/decisions/0263 and 0272 have the reasons, and 0455 why two processes have others.
+ENV NODE_OPTIONS="--max-semi-space-size=8 --max-old-space-size=1536"
 # Numeric, or Kubernetes could not tell that it is not root.
 USER 65532:65532
-# docs/decisions/0263 and 0272 have the reasons for the flags.
-ENTRYPOINT ["node", "--max-semi-space-size=8", "--max-old-space-size=1536", "/app/image/src/main.js"]
+ENTRYPOINT ["node", "/app/image/src/main.js"]
 ARG VERSION=0.1.0
 ARG REVISION=
 ARG NODE_IMAGE

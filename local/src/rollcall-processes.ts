@@ -1,4 +1,5 @@
 import { freePorts, preferredPort } from './ports.ts';
+import { smallHeap } from './runtime.ts';
 import type { ServiceOptions } from './services.ts';
 import { type PlannedSimulators, planSimulators } from './simulators.ts';
 
@@ -86,6 +87,7 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
       script: 'services/communication/src/main.ts',
       adminPort: communicationAdmin,
       env: {
+        ...smallHeap,
         ...serviceEnvironment(communicationPort, databaseUrls.communication),
         ROLLCALL_REDIS_URL: redisUrl,
         ROLLCALL_PROVIDERS_FILE: backends.messageProvidersFile,
@@ -96,6 +98,7 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
       script: 'services/payment/src/main.ts',
       adminPort: paymentAdmin,
       env: {
+        ...smallHeap,
         ...serviceEnvironment(paymentPort, databaseUrls.payment),
         ROLLCALL_PROVIDERS_FILE: backends.paymentProvidersFile,
         ROLLCALL_SELLERS_FILE: backends.sellersFile,

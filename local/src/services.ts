@@ -36,9 +36,9 @@ export function startService(service: ServiceOptions, { logDirectory, env }: Ser
   return startProcess({
     name: service.name,
     command: process.execPath,
-    args: [...runtime.flags, join(service.root ?? REPOSITORY, service.script), ...(service.args ?? [])],
+    args: [join(service.root ?? REPOSITORY, service.script), ...(service.args ?? [])],
     logFile: join(logDirectory, `${service.name}.log`),
-    env: { ...runtime.env, ...env, ...service.env },
+    env: { ...runtime, ...env, ...service.env },
   });
 }
 

@@ -4,7 +4,7 @@ import { cp, mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { freePorts } from '@rollcall/local/ports.ts';
-import { runtime } from '@rollcall/local/runtime.ts';
+import { runtime, smallHeap } from '@rollcall/local/runtime.ts';
 import { startService, waitUntilReady } from '@rollcall/local/services.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { describe, expect, inject, test } from 'vitest';
@@ -52,14 +52,17 @@ describe('the Dockerfile', () => {
 });
 
 async function imageEnvironment(): Promise<Record<string, string>> {
-  const lines = (await read('Dockerfile')).matchAll(/^ENV ([A-Z_]+)=(.+)$/gm);
+  const lines = (await read('Dockerfile')).matchAll(/^ENV ([A-Z_]+)="?([^"\n]+)"?$/gm);
   return Object.fromEntries([...lines].map(([, name = '', value = '']) => [name, value]));
 }
 
 test('Node runs in a cluster as it does here', async () => {
   const [, entryPoint = '[]'] = /^ENTRYPOINT (.+)$/m.exec(await read('Dockerfile')) ?? [];
-  expect(JSON.parse(entryPoint)).toEqual(['node', ...runtime.flags, '/app/image/src/main.js']);
-  expect(await imageEnvironment()).toMatchObject(runtime.env);
+  expect(JSON.parse(entryPoint)).toEqual(['node', '/app/image/src/main.js']);
+  expect(await imageEnvironment()).toMatchObject(runtime);
+  const values = await read('charts/rollcall/values.yaml');
+  const options = [...values.matchAll(/^ +NODE_OPTIONS: (.+)$/gm)].map(([, value]) => value);
+  expect(options).toEqual([smallHeap.NODE_OPTIONS, smallHeap.NODE_OPTIONS]);
 });
 
 describe("the image's entry point", () => {

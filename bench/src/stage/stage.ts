@@ -4,6 +4,7 @@ import type { KubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts'
 import { freePorts } from '@rollcall/local/ports.ts';
 import { startPostgres } from '@rollcall/local/postgres.ts';
 import type { ManagedProcess } from '@rollcall/local/processes.ts';
+import { smallHeap } from '@rollcall/local/runtime.ts';
 import { type ServiceContext, startService, waitUntilReady } from '@rollcall/local/services.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
@@ -123,8 +124,10 @@ export async function startStage(stack: AsyncDisposableStack, options: StageOpti
       start.rollcall('operator', 'operator/src/main.ts', { ROLLCALL_NAMESPACE: namespace, ...settings }),
     startGateway: ({ namespace, settings }) =>
       start.rollcall('gateway', 'services/gateway/src/main.ts', { ROLLCALL_NAMESPACE: namespace, ...settings }),
-    startCommunication: (settings) => start.rollcall('communication', 'services/communication/src/main.ts', settings),
-    startPayment: (settings) => start.rollcall('payment', 'services/payment/src/main.ts', settings),
+    startCommunication: (settings) =>
+      start.rollcall('communication', 'services/communication/src/main.ts', { ...smallHeap, ...settings }),
+    startPayment: (settings) =>
+      start.rollcall('payment', 'services/payment/src/main.ts', { ...smallHeap, ...settings }),
     createDatabase: (name) => postgres.createDatabase(name),
     startHaproxy: (binary, configuration) => startHaproxy(stack, { ...options, binary, configuration }),
     startPeer: start.peer,

@@ -155,11 +155,16 @@ async function isPaidSoon(calls: Calls, id: string): Promise<boolean> {
 
 /** The copies, which began a month ago. */
 const NOT_RENEWED = 'next_index = 1 AND anchor < current_date - 20';
-/** Nobody waits for hours: what is not known is looked up at once, and what is not made by PayFast is after a day. */
+/**
+ * Nobody waits for hours: what is not known is looked up at once, and what is not made by PayFast is after a day.
+ * What providers told is worked off before, as the day until a payment expires is longer than a replica's death.
+ */
 const TIME_PASSES = [
   `UPDATE payments SET called_at = least(called_at, now() - interval '2 minutes'),
      expires_at = least(expires_at, now() - interval '2 minutes'),
-     last_look_up_at = last_look_up_at - interval '7 hours', due_at = now() WHERE state IN ('pending', 'processing')`,
+     last_look_up_at = last_look_up_at - interval '7 hours', due_at = now()
+   WHERE state IN ('pending', 'processing')
+     AND NOT EXISTS (SELECT FROM notifications WHERE state = 'new' AND attempts = 0)`,
   `UPDATE refunds SET last_look_up_at = last_look_up_at - interval '7 hours', due_at = now(),
      called_at = least(called_at, now() - CASE WHEN is_told_by_sums THEN interval '25 hours' ELSE interval '2 minutes' END)
    WHERE state IN ('pending', 'processing')`,

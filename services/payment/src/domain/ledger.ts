@@ -6,9 +6,9 @@
  * - `disputed`: what it holds back until a dispute ends,
  * - `receivable`: what customers owe for invoices; negative where we owe them,
  * - `sales`, `tax`: what was earned, and what of it is the state's,
- * - `fees`, `dispute_losses`, `bad_debts`: what it cost.
+ * - `fees`, `dispute_losses`: what it cost.
  */
-type AccountKind = 'provider' | 'disputed' | 'receivable' | 'sales' | 'tax' | 'fees' | 'dispute_losses' | 'bad_debts';
+type AccountKind = 'provider' | 'disputed' | 'receivable' | 'sales' | 'tax' | 'fees' | 'dispute_losses';
 
 interface Posting {
   /** Its kind, with the provider where it has one: `sales`, `provider:yoco`. */
@@ -75,12 +75,7 @@ export function providerEntry(kind: ProviderEntryKind, movement: ProviderMovemen
   return entry(kind, movement, [{ debit: name(debit), credit: name(credit), amount }]);
 }
 
-export type InvoiceEntryKind =
-  | 'invoice'
-  | 'invoice_void'
-  | 'credit_note'
-  /** Nobody will pay it. Whether its tax comes back is for an accountant: here it stays due. */
-  | 'write_off';
+export type InvoiceEntryKind = 'invoice' | 'invoice_void' | 'credit_note';
 
 /** Amounts in minor units, of an invoice or a credit note. */
 interface InvoiceMovement extends Cause {
@@ -91,9 +86,6 @@ interface InvoiceMovement extends Cause {
 /** The entry of what a customer owes, or no longer owes. */
 export function invoiceEntry(kind: InvoiceEntryKind, movement: InvoiceMovement): LedgerEntry {
   const { net, tax } = movement;
-  if (kind === 'write_off') {
-    return entry(kind, movement, [{ debit: 'bad_debts', credit: 'receivable', amount: net + tax }]);
-  }
   const owed = (account: string, amount: bigint): Transfer =>
     kind === 'invoice'
       ? { debit: 'receivable', credit: account, amount }

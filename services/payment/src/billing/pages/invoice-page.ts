@@ -92,7 +92,6 @@ const states: Readonly<Record<Invoice['state'], string>> = {
   open: 'The invoice is not paid yet.',
   paid: 'The invoice is paid. Thank you.',
   void: 'The invoice was taken back. There is nothing to pay.',
-  uncollectible: 'The invoice is closed.',
 };
 
 /** @param file where the PDF is, relative to the page. */

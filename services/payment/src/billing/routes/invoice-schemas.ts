@@ -114,7 +114,7 @@ const PlainDate = Type.String({ format: 'date' });
 export const InvoiceAnswer = Type.Object({
   id: Id,
   number: nullable(Type.String({ description: 'Without gaps in its series; null until it is finalised' })),
-  status: Type.Enum(['draft', 'open', 'paid', 'void', 'uncollectible']),
+  status: Type.Enum(['draft', 'open', 'paid', 'void']),
   customerId: Id,
   subscriptionId: nullable(Id),
   periodStart: nullable(PlainDate),

@@ -74,8 +74,7 @@ export async function writeVoid(client: PoolClient, deps: InvoiceChangeDeps, inv
 export async function markPaid(client: PoolClient, deps: InvoiceChangeDeps, invoice: Invoice): Promise<void> {
   const { id, lines } = invoice;
   const { rowCount } = await client.query(
-    `UPDATE invoices SET state = 'paid', paid_at = $2, updated_at = now()
-     WHERE id = $1 AND state IN ('open', 'uncollectible')`,
+    `UPDATE invoices SET state = 'paid', paid_at = $2, updated_at = now() WHERE id = $1 AND state = 'open'`,
     [id, deps.clock.now()],
   );
   if (rowCount === 0) return;

@@ -296,6 +296,29 @@ test('a receipt of a message centre moves its message, also where it comes befor
     .toMatchObject({ status: 'delivered', provider: 'centre', attempts: [{ status: 'accepted' }] });
 });
 
+test('a mail whose recipient is refused for good bounces, although another got a copy', async () => {
+  const [to, copy] = [newAddress(), newAddress()];
+  refusals.set(to, '550 5.1.1 gone');
+  const body = { to, subject: 'Copies', text: 'Good day', cc: [copy] };
+  const sent = await shop('POST', '/emails', { body, headers: waiting });
+  expect(sent.body).toMatchObject({ status: 'bounced', reason: 'address-unknown', detail: '550 5.1.1' });
+  expect([received.get(to), received.get(copy)?.length]).toEqual([undefined, 1]);
+  expect(await reasonsOf(to)).toEqual([['hard-bounce', true]]);
+});
+
+test('a recipient who is deferred gets the mail later, and who has a copy gets no other', async () => {
+  const [to, copy, hidden] = [newAddress(), newAddress(), newAddress()];
+  refusals.set(to, '450 4.2.1 Try later');
+  const body = { to, subject: 'Copies', text: 'Good day', cc: [copy], bcc: [hidden] };
+  const sent = await shop('POST', '/emails', { body, headers: waiting });
+  expect(sent.body).toMatchObject({ status: 'queued', reason: 'not-taken', detail: '450 4.2.1' });
+  refusals.delete(to);
+  const path = `/messages/${String(sent.body?.['id'])}`;
+  await expect.poll(async () => (await shop('GET', path)).body?.['status'], { timeout: 30_000 }).toBe('sent');
+  expect([to, copy, hidden].map((address) => received.get(address)?.length)).toEqual([1, 1, 1]);
+  expect((await shop('GET', path)).body).toMatchObject({ cc: [copy], bcc: [hidden] });
+});
+
 test('a mail that is taken, but not for all copies, says for whom it was not, and why', async () => {
   const [full, gone, wanted] = ['full@example.com', 'vanished@example.com', 'ada@example.com'];
   refusals.set(full, '552 5.2.2 full').set(gone, '550 5.1.1 gone');

@@ -11,7 +11,7 @@ import {
 import type { AttemptEnd, BegunAttempt, DueMessage, MessageChange, SendingStore } from './message-store.ts';
 import { type Channel, type Envelope, type MessageContent, outgoingOf, type Suppressions } from './messages.ts';
 import type { Mailbox, OutgoingMessage, SendOutcome } from './ports.ts';
-import { reasonOfCopy, withReason } from './reasons.ts';
+import { reasonOfCopy, reasonOfRefused, withReason } from './reasons.ts';
 
 /** A provider, as sending needs it. */
 export interface Way {
@@ -200,9 +200,9 @@ async function wanted(deps: DeliveryDeps, due: DueMessage, content: MessageConte
     })),
   );
   const leftOut = copies.flatMap(({ address, reason }) => (reason === undefined ? [] : [{ address, reason }]));
-  if (leftOut.length === 0) return content;
-  await deps.store.leaveOut(due.id, leftOut);
-  const isWanted = ({ address }: Mailbox) => leftOut.every((each) => each.address !== address);
+  if (leftOut.length > 0) await deps.store.leaveOut(due.id, leftOut);
+  const without = new Set([...leftOut.map(({ address }) => address), ...(due.envelope.copied ?? [])]);
+  const isWanted = ({ address }: Mailbox) => !without.has(address);
   return { ...content, cc: content.cc.filter(isWanted), bcc: content.bcc.filter(isWanted) };
 }
 
@@ -227,10 +227,22 @@ async function conclude(deps: DeliveryDeps, { due, way, number }: Concluding, sa
     step.event === 'lost'
       ? { ...changeOf(step), dueInMs: repeatDelayFor(deps, way, { begunAt: clock.now(), repeats: 0 }) }
       : { ...changeOf(step), ...(step.event === 'postponed' && afterPause(due, step, [...tried])) };
+  const bounce = bounceOf(due, outcome);
   // In this order, nothing is lost where the replica is killed between them: both may be done twice.
   await persist(() => suppress(deps, due, outcome));
   await persist(() => leaveOutRefused(deps, due, outcome));
-  await persist(() => store.finish(due, endOf(number, outcome), change));
+  if (outcome.outcome === 'failed' && outcome.copied !== undefined) {
+    const { copied } = outcome;
+    await persist(() => store.addCopied(due.id, copied));
+  }
+  await persist(() => store.finish(due, endOf(number, outcome), bounce ?? change));
+}
+
+/** Of a mail that was taken for its copies alone; undefined: of any other. */
+function bounceOf({ envelope }: DueMessage, outcome: SendOutcome): MessageChange | undefined {
+  if (outcome.outcome !== 'accepted') return undefined;
+  const refused = outcome.refusedRecipients?.find(({ address }) => address === envelope.to);
+  return refused && { event: 'receipt-bounced', reason: reasonOfRefused(refused) };
 }
 
 function changeOf({ event, delayMs, reason }: NextStep): MessageChange {

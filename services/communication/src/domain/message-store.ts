@@ -121,6 +121,8 @@ export interface SendingStore {
   finish(due: DueMessage, end: AttemptEnd, change: MessageChange): Promise<boolean>;
   /** Writes down who gets no copy, beside who got none before. */
   leaveOut(id: string, leftOut: readonly LeftOut[]): Promise<void>;
+  /** Writes down who has got a copy, and gets no other. */
+  addCopied(id: string, copied: readonly string[]): Promise<void>;
   /** Changes when it is due, and what is counted of its waiting. */
   putOff(id: string, wait: Waiting): Promise<void>;
 }

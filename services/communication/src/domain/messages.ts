@@ -49,6 +49,8 @@ export interface Envelope {
   readonly bcc?: readonly string[];
   /** Of them, those that want none, or that the provider refused. */
   readonly leftOut?: readonly LeftOut[];
+  /** Of them, those that have got theirs, while the recipient has not. */
+  readonly copied?: readonly string[];
   /** What a provider has to be able to do: the sender of a mail, the service of a device. */
   readonly from?: string;
   readonly platform?: OutgoingPush['target']['platform'];

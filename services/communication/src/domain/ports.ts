@@ -81,7 +81,7 @@ export type SendOutcome =
       readonly outcome: 'accepted';
       /** By which the provider's notifications name the message. */
       readonly providerId: string;
-      /** Of several recipients, those that were refused. */
+      /** Of several recipients, those that were refused; the first one alone for good. */
       readonly refusedRecipients?: readonly RefusedRecipient[];
     }
   | {
@@ -90,8 +90,14 @@ export type SendOutcome =
       readonly reason: string;
       readonly suppress?: Suppression;
     }
-  /** Surely not taken. */
-  | { readonly outcome: 'failed'; readonly reason: string; readonly retryAfterMs?: number }
+  /** Surely not taken for its recipient. */
+  | {
+      readonly outcome: 'failed';
+      readonly reason: string;
+      readonly retryAfterMs?: number;
+      /** Addresses that have got their copy of the mail all the same. */
+      readonly copied?: readonly string[];
+    }
   /** Nobody knows. */
   | { readonly outcome: 'unknown'; readonly reason: string };
 

@@ -73,6 +73,11 @@ export function reasonOfCopy({ suppress }: Pick<RefusedRecipient, 'suppress'>): 
   return suppress === undefined ? REFUSED_FOR.recipient : OF_SUPPRESSION[suppress.kind];
 }
 
+/** Pure. Why a mail did not reach its recipient, although its provider took it for others. */
+export function reasonOfRefused(refused: RefusedRecipient): string {
+  return joined(reasonOfCopy(refused), refused.reason);
+}
+
 /** Pure. Why a message is in the state that a report leads to; undefined: all is well. */
 export function reasonOfReport(
   receipt: Receipt,

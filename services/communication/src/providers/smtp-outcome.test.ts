@@ -52,6 +52,10 @@ test.each<{ failure: SmtpFailure; outcome: object }>([
     failure: { code: 'EAUTH', command: 'API' },
     outcome: { outcome: 'refused', cause: 'credentials', reason: 'EAUTH' },
   },
+  {
+    failure: { code: 'EENVELOPE', command: 'RCPT TO', response: 'It works!' },
+    outcome: { outcome: 'failed', reason: 'EENVELOPE' },
+  },
   { failure: { code: 'ESOCKET', command: 'CONN' }, outcome: { outcome: 'failed', reason: 'ESOCKET' } },
   { failure: {}, outcome: { outcome: 'failed', reason: 'unknown' } },
 ])('$failure before the mail has begun is $outcome', ({ failure, outcome }) => {

@@ -1,4 +1,4 @@
-import type { RefusalCause, SendOutcome, Suppression } from '../domain/ports.ts';
+import type { RefusalCause, RefusedRecipient, SendOutcome, Suppression } from '../domain/ports.ts';
 import { isUnknownAddress, statusCodeOf } from '../domain/smtp-status.ts';
 
 /** What nodemailer says of a failure. */
@@ -46,7 +46,7 @@ export function smtpOutcome(failure: SmtpFailure, { to, hasBegun }: Sending): Se
     }
     return { outcome: 'refused', ...refusal };
   }
-  const cause = WITHOUT_ANSWER[failure.code ?? ''];
+  const cause = failure.response === undefined ? WITHOUT_ANSWER[failure.code ?? ''] : undefined;
   const reason = failure.code ?? 'unknown';
   if (hasBegun) return { outcome: 'unknown', reason };
   return cause === undefined ? { outcome: 'failed', reason } : { outcome: 'refused', cause, reason };
@@ -55,6 +55,35 @@ export function smtpOutcome(failure: SmtpFailure, { to, hasBegun }: Sending): Se
 /** Whatever else a server says where it ought to say yes or no is no answer. */
 function saysNo(responseCode = 0): boolean {
   return responseCode >= 400 && responseCode < 600;
+}
+
+/**
+ * Pure. What it means that a mail was taken for some of its recipients. While the first one may yet be taken, it is
+ * not: they would never get it, and others have their copy.
+ *
+ * @param rejected one failure for each of the others.
+ */
+export function partlyTaken(
+  rejected: readonly SmtpFailure[],
+  { to, recipients, providerId }: { to: string; recipients: readonly string[]; providerId: string },
+): SendOutcome {
+  const ofFirst = rejected.find(({ recipient }) => recipient === to);
+  if (ofFirst !== undefined && !isPermanent(ofFirst.responseCode)) {
+    const without = new Set(rejected.map(({ recipient }) => recipient));
+    const outcome = smtpOutcome(ofFirst, { to, hasBegun: false });
+    return {
+      ...outcome,
+      ...(outcome.outcome === 'failed' && { copied: recipients.filter((each) => !without.has(each)) }),
+    };
+  }
+  const refusedRecipients = rejected.flatMap(refusedRecipientOf);
+  return { outcome: 'accepted', providerId, ...(refusedRecipients.length > 0 && { refusedRecipients }) };
+}
+
+function refusedRecipientOf(failure: SmtpFailure): readonly RefusedRecipient[] {
+  if (failure.recipient === undefined) return [];
+  const { reason, suppress } = refusalOf(failure);
+  return [{ address: failure.recipient, reason, ...(suppress !== undefined && { suppress }) }];
 }
 
 /** 503: the server lost track of the conversation, and says nothing of the mail. */
@@ -69,7 +98,7 @@ interface Refusal {
 }
 
 /** Pure. Why a server answered as it did; its words stay out, for they hold addresses. */
-export function refusalOf({ code, command = '', response = '', responseCode }: SmtpFailure): Refusal {
+function refusalOf({ code, command = '', response = '', responseCode }: SmtpFailure): Refusal {
   const status = statusCodeOf(response);
   const reason = [responseCode, status].filter((part) => part !== undefined).join(' ');
   if (code === 'EAUTH') return { cause: 'credentials', reason };

@@ -206,6 +206,19 @@ test('of several recipients, the one that was refused is named', async () => {
   });
 });
 
+test.each([
+  { code: 450, outcome: { outcome: 'failed', reason: '450 4.2.1', copied: ['cc@example.com', 'bcc@example.com'] } },
+  {
+    code: 550,
+    outcome: { outcome: 'accepted', refusedRecipients: [{ address: 'ana@example.com', reason: '550 4.2.1' }] },
+  },
+])('a mail that is taken for its copies alone, and $code for its recipient: $outcome', async ({ code, outcome }) => {
+  const { port, taken } = await startServer(refusing(code, '4.2.1 no'));
+  const copies = { cc: [{ address: 'cc@example.com' }], bcc: [{ address: 'bcc@example.com' }] };
+  expect(await smtp(port).send({ ...email, ...copies }, signal)).toMatchObject(outcome);
+  expect(taken.map(({ to }) => to)).toEqual([['cc@example.com', 'bcc@example.com']]);
+});
+
 test('a wrong password is no fault of the mail', async () => {
   const { port } = await startServer({
     onAuth: (_auth, _session, callback) => callback(Object.assign(new Error('5.7.8 no'), { responseCode: 535 })),

@@ -6,12 +6,10 @@ import type {
   NotificationReading,
   OutgoingEmail,
   ProviderNotification,
-  RefusedRecipient,
-  SendOutcome,
 } from '../domain/ports.ts';
 import { readDeliveryStatus } from './delivery-status.ts';
 import { hasToken } from './notification-token.ts';
-import { refusalOf, type SmtpFailure, smtpOutcome } from './smtp-outcome.ts';
+import { partlyTaken, type SmtpFailure, smtpOutcome } from './smtp-outcome.ts';
 import { unsubscribeHeaders } from './unsubscribe-headers.ts';
 
 export interface SmtpSettings {
@@ -74,7 +72,9 @@ export function createSmtp(settings: SmtpSettings): MessageProvider<OutgoingEmai
       const mail = mailOf(email, settings.bounceDomain);
       try {
         const { rejectedErrors = [] } = await pool.sendMail({ ...mail, signal });
-        return acceptedAs(mail.messageId, rejectedErrors);
+        const { address: to } = email.to;
+        const taken = { to, recipients: mail.envelope.to, providerId: mail.messageId };
+        return partlyTaken(rejectedErrors.map(failureOf), taken);
       } catch (error) {
         return smtpOutcome(failureOf(error), { to: email.to.address, hasBegun: contents.hasBegun(mail.messageId) });
       } finally {
@@ -171,7 +171,7 @@ function gathering(): Transform {
 }
 
 /** Pure. The envelope is of objects alone: of a text, nodemailer would make several addresses. */
-function mailOf(email: OutgoingEmail, bounceDomain: string): SendMailOptions & { readonly messageId: string } {
+function mailOf(email: OutgoingEmail, bounceDomain: string) {
   const { id, from, to, cc, bcc, replyTo, subject, text, html, attachments, unsubscribeUrl } = email;
   return {
     messageId: `<${id}@${bounceDomain}>`,
@@ -193,22 +193,11 @@ function mailOf(email: OutgoingEmail, bounceDomain: string): SendMailOptions & {
     })),
     ...(unsubscribeUrl !== undefined && { headers: unsubscribeHeaders(unsubscribeUrl) }),
     dsn: { id, return: 'HDRS', notify: ['FAILURE', 'DELAY'] },
-  };
+  } as const satisfies SendMailOptions;
 }
 
 function mailboxOf({ address, name = '' }: Mailbox): { name: string; address: string } {
   return { name, address };
-}
-
-function acceptedAs(providerId: string, rejected: readonly unknown[]): SendOutcome {
-  const refusedRecipients = rejected.map(failureOf).flatMap(refusedRecipientOf);
-  return { outcome: 'accepted', providerId, ...(refusedRecipients.length > 0 && { refusedRecipients }) };
-}
-
-function refusedRecipientOf(failure: SmtpFailure): readonly RefusedRecipient[] {
-  if (failure.recipient === undefined) return [];
-  const { reason, suppress } = refusalOf(failure);
-  return [{ address: failure.recipient, reason, ...(suppress !== undefined && { suppress }) }];
 }
 
 function failureOf(error: unknown): SmtpFailure {

@@ -1,9 +1,9 @@
 import { takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
 import { inTransaction } from '@rollcall/platform/postgres/pool.ts';
 import type { BegunAttempt, DueMessage, SendingStore } from '../domain/message-store.ts';
-import type { LeftOut } from '../domain/messages.ts';
+import type { Envelope, LeftOut } from '../domain/messages.ts';
 import { type BegunRow, beginsAttempt, finishesLastAttempt, type SendingTableDeps } from './attempts.ts';
-import { changeMessage } from './message-changes.ts';
+import { changeMessage, IS_SENT } from './message-changes.ts';
 import { createMessageRows, MESSAGE_COLUMNS, type MessageRow } from './message-rows.ts';
 
 /** From taking a row to writing its call down, which has a lease of its own. */
@@ -48,6 +48,19 @@ export function createSendingTable(deps: SendingTableDeps): SendingStore {
   const beginAttempt = beginsAttempt(deps);
   const finishLastAttempt = finishesLastAttempt(deps);
 
+  function changeEnvelope(id: string, change: (envelope: Envelope) => Envelope): Promise<void> {
+    return inTransaction(pool(), async (client) => {
+      const { rows } = await client.query<Pick<DueRow, 'envelope'>>(
+        'SELECT envelope FROM messages WHERE id = $1 FOR UPDATE',
+        [id],
+      );
+      for (const { envelope } of rows) {
+        const sealed = messages.sealEnvelope(id, change(messages.openEnvelope(id, envelope)));
+        await client.query('UPDATE messages SET envelope = $2 WHERE id = $1', [id, sealed]);
+      }
+    });
+  }
+
   return {
     async take(channel, limit) {
       const rows = await takeDueRows<DueRow>({
@@ -75,22 +88,16 @@ export function createSendingTable(deps: SendingTableDeps): SendingStore {
     async finish(due, end, change) {
       if (await finishLastAttempt({ due, end, change })) return true;
       // A call that was accepted proves that the message is sent, whatever was begun after it.
-      if (change.event !== 'accepted') return false;
+      if (!IS_SENT.has(change.event)) return false;
       return inTransaction(pool(), (client) => changeMessage(client, recordEvents, { id: due.id, ...change }));
     },
     leaveOut: (id, leftOut) =>
-      inTransaction(pool(), async (client) => {
-        const { rows } = await client.query<Pick<DueRow, 'envelope'>>(
-          'SELECT envelope FROM messages WHERE id = $1 FOR UPDATE',
-          [id],
-        );
-        for (const row of rows) {
-          const envelope = messages.openEnvelope(id, row.envelope);
-          const before = (envelope.leftOut ?? []).filter((each) => !leftOut.some(isOfAddress(each)));
-          const sealed = messages.sealEnvelope(id, { ...envelope, leftOut: [...before, ...leftOut] });
-          await client.query('UPDATE messages SET envelope = $2 WHERE id = $1', [id, sealed]);
-        }
+      changeEnvelope(id, (envelope) => {
+        const before = (envelope.leftOut ?? []).filter((each) => !leftOut.some(isOfAddress(each)));
+        return { ...envelope, leftOut: [...before, ...leftOut] };
       }),
+    addCopied: (id, copied) =>
+      changeEnvelope(id, (envelope) => ({ ...envelope, copied: [...(envelope.copied ?? []), ...copied] })),
     async putOff(id, { state, dueInMs, tried, pauses, repeats }) {
       await pool().query(
         `UPDATE messages SET due_at = now() + make_interval(secs => $3::double precision / 1000),

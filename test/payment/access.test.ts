@@ -29,3 +29,43 @@ test.each(routes)('$route is for who has $scope alone', async ({ route, scope })
   expect([answer.status, codeOf(answer)]).toEqual([403, 'FORBIDDEN']);
   expect(answer.body).toMatchObject({ error: { details: { missing: [scope] } } });
 });
+
+interface Described {
+  readonly parameters?: readonly { readonly name: string }[];
+  readonly responses: Readonly<
+    Record<string, { content?: Record<string, { schema?: { properties?: Record<string, { type?: string }> } }> }>
+  >;
+}
+
+/** What the OpenAPI document says of one method, by path. */
+async function described(method: string): Promise<readonly (Described & { readonly path: string })[]> {
+  const { paths } = (await (await fetch(`${billing.service.url}/api/v1/openapi.json`)).json()) as {
+    readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+  };
+  return Object.entries(paths).flatMap(([path, { [method]: operation }]) =>
+    operation === undefined ? [] : [{ path, ...operation }],
+  );
+}
+
+test('each POST but those of providers takes a key', async () => {
+  const posts = await described('post');
+  const keyless = posts.filter(({ parameters }) => parameters?.every(({ name }) => name !== 'idempotency-key') ?? true);
+  expect(posts.length).toBeGreaterThan(20);
+  expect(keyless.map(({ path }) => path)).toEqual(['/notifications/{provider}']);
+});
+
+test('each list has its pages', async () => {
+  const gets = (await described('get')).map(({ path, parameters = [], responses }) => {
+    const members = responses['200']?.content?.['application/json']?.schema?.properties ?? {};
+    const has = Object.values(members).some(({ type }) => type === 'array') && !path.endsWith('}');
+    return { path, has, query: parameters.map(({ name }) => name), members: Object.keys(members) };
+  });
+  const lists = gets.filter(({ has }) => has);
+  expect(lists.length).toBeGreaterThan(8);
+  const whole = lists.filter(({ query }) => !query.includes('limit')).map(({ path }) => path);
+  expect(whole.toSorted()).toEqual(['/ledger/balances', '/reports/settlement-check']);
+  for (const { query, members } of lists.filter(({ path }) => !whole.includes(path))) {
+    expect(query).toEqual(expect.arrayContaining(['limit', 'offset', 'cursor']));
+    expect(members).toEqual(expect.arrayContaining(['total', 'limit', 'offset', 'nextCursor']));
+  }
+});

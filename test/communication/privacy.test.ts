@@ -21,7 +21,7 @@ beforeAll(async () => {
   const sms = { name: 'twilio', kind: 'twilio', baseUrl: twilio.url, accountSid, authToken: 'right' };
   const providers = {
     email: { from: { address: 'shop@shop.example' }, providers: [{ ...smtp, bounceDomain: 'shop.example' }] },
-    sms: { providers: [{ ...sms, sender: '+27600000001', timeoutSeconds: 1 }] },
+    sms: { providers: [{ ...sms, sender: '+27600000001', timeoutSeconds: 15 }] },
   };
   service = stack.use(
     await startCommunication({

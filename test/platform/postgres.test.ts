@@ -185,10 +185,10 @@ describe('a database that is unavailable', () => {
     await freeze(backend);
     const startedAt = performance.now();
     const errors = await Promise.all([errorOf(pool.query('SELECT 1')), errorOf(pool.query('SELECT 2'))]);
-    expect(performance.now() - startedAt).toBeLessThan(20_000);
+    expect(performance.now() - startedAt).toBeLessThan(45_000);
     for (const error of errors) expect(isDatabaseUnavailable(error)).toBe(true);
     thaw(backend);
-    expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+    await expect.poll(async () => (await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
   });
 });
 

@@ -22,7 +22,7 @@ async function startRegistration(registry: string, isConnected: () => boolean): 
 }
 
 test('a service tells the registry of its health whenever it changes, also after the registry was away', {
-  timeout: 240_000,
+  timeout: 400_000,
 }, async () => {
   const registry = await startRealRegistry();
   onTestFinished(() => registry[Symbol.asyncDispose]());
@@ -34,7 +34,7 @@ test('a service tells the registry of its health whenever it changes, also after
     return instances.map(({ health, healthy }) => [health, healthy]);
   };
   const until = (expected: readonly unknown[]) =>
-    expect.poll(() => shown().catch(() => undefined), { timeout: 60_000 }).toEqual([expected]);
+    expect.poll(() => shown().catch(() => undefined), { timeout: 120_000 }).toEqual([expected]);
   await until(['healthy', true]);
   isConnected = false;
   await until(['unhealthy', false]);

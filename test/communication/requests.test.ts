@@ -102,6 +102,7 @@ const faults: Readonly<Record<string, readonly Fault[]>> = {
     ['locale', { locale: '!!' }],
     ['', { variables: { name: 'Ana' } }],
     ['', { locale: 'en' }],
+    ['', { variables: { name: 'Ana' }, locale: 'en', category: 'marketing' }],
     ['attachments/0/filename', { attachments: [{ ...file, filename: 'a\r\nb' }] }],
     ['attachments/0/contentType', { attachments: [{ ...file, contentType: 'text/plain\r\nX-Evil: 1' }] }],
     ['attachments/0/content', { attachments: [{ ...file, content: '!!!' }] }],

@@ -182,6 +182,13 @@ test('who unsubscribes by the header of a marketing mail still gets the others, 
   expect(received.get(to)).toHaveLength(5);
 });
 
+test('a marketing mail without a template says in its language how to unsubscribe', async () => {
+  const to = newAddress();
+  const body = { to, subject: 'Nuus', text: 'x', category: 'marketing', locale: 'af-ZA' };
+  expect(await statusOf('/emails', body)).toBe('sent');
+  expect(bodyOf(received.get(to)?.[0] ?? '')).toMatch(/^Teken uit: https:/m);
+});
+
 test('the link of the longest address fits into a line of a mail', async () => {
   const labels = Array.from({ length: 3 }, () => 'd'.repeat(60)).join('.');
   const to = `${'a'.repeat(60)}@${labels}.example`;

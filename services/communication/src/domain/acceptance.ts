@@ -36,6 +36,7 @@ export interface EmailRequest extends SendRequest {
   readonly subject?: string;
   readonly template?: string;
   readonly variables?: Readonly<Record<string, unknown>>;
+  /** Of the template, or of the link to unsubscribe where there is none. */
   readonly locale?: string;
   readonly text?: string;
   readonly html?: string;
@@ -136,7 +137,7 @@ export async function acceptEmail(
     cc: cc.map((text, index) => ({ address: address(`cc/${index}`, text) })).filter(once),
     bcc: bcc.map((text, index) => ({ address: address(`bcc/${index}`, text) })).filter(once),
     ...(replyTo !== undefined && { replyTo: { address: address('replyTo', replyTo) } }),
-    ...(url === undefined ? texts : withUnsubscribeLink(texts, { url, locale: used?.locale })),
+    ...(url === undefined ? texts : withUnsubscribeLink(texts, { url, locale: used?.locale ?? request.locale })),
     attachments: attachments.map(({ content: base64, ...attachment }) => ({ ...attachment, base64 })),
   };
   const envelope = { to, from: from.address, cc: addressesOf(content.cc), bcc: addressesOf(content.bcc) };

@@ -186,8 +186,9 @@ export function emailBody(rules: SendingRules) {
           'must have either template, or subject and text or html',
         ),
         together(
-          ({ template, variables, locale }) => template !== undefined || (variables ?? locale) === undefined,
-          'must have variables and locale with template alone',
+          ({ template, variables, locale, category }) =>
+            template !== undefined || (variables === undefined && (locale === undefined || category === 'marketing')),
+          'must have variables with template alone, and locale with template or the category marketing',
         ),
       ],
     },

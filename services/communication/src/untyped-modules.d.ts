@@ -6,6 +6,8 @@ declare module 'mjml' {
     readonly keepComments: boolean;
     /** By the name of a font, the style sheet that readers' programs would fetch. */
     readonly fonts: Readonly<Record<string, string>>;
+    /** What faults say the source is of; it has to be there. */
+    readonly filePath: string;
   }
   /** Rejects where the source is not valid. */
   export default function mjml2html(source: string, options: Options): Promise<{ readonly html: string }>;

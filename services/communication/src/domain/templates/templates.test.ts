@@ -142,6 +142,13 @@ test('without a schema every variable is required', async () => {
   });
 });
 
+test('faults of MJML say where they are in the source, and nothing of this process', async () => {
+  const definition = of({ mjml: mjml('x').replace('<mj-body>', '<mj-body>\n<mj-x/><mj-y/>') });
+  const published = await publishTemplate(definition);
+  const [fault] = 'faults' in published ? published.faults : [];
+  expect(fault?.message).toMatch(/^Line 2 \(mj-x\) — .+\n.*Line 2 \(mj-y\) — .+$/);
+});
+
 test.each([
   { what: 'nothing to send', definition: of({}), at: '/locales/en' },
   { what: 'MJML and HTML', definition: of({ mjml: mjml('x'), html: 'x' }), at: '/locales/en/html' },

@@ -60,6 +60,8 @@ const TEXT_WIDTH = 78;
 /** Elements within elements: each takes a call, and more than the stack has would be an error. */
 const DEEPEST_HTML = 100;
 const LONGEST_MESSAGE = 2000;
+/** Else MJML names the folder of the process in what it says. */
+const NO_FILE = '/';
 const CONTROLS = new RegExp(`[${CONTROL}]+`, 'gu');
 
 /**
@@ -146,11 +148,12 @@ async function compileMjml(mjml: string): Promise<{ readonly html: string } | { 
         validationLevel: 'strict',
         keepComments: false,
         fonts: {},
+        filePath: NO_FILE,
       }),
     );
     return { html };
   } catch (error) {
-    return { faults: [{ path: '/mjml', message: errorText(error) }] };
+    return { faults: [{ path: '/mjml', message: mjmlFault(error) }] };
   }
 }
 
@@ -293,7 +296,13 @@ function under(prefix: string, faults: readonly Fault[]): readonly Fault[] {
   return faults.map(({ path, message }) => ({ path: `${prefix}${path}`, message }));
 }
 
-/** MJML tells of every tag. */
+/** MJML tells of every tag, and of the file that it takes the source for. */
+function mjmlFault(error: unknown): string {
+  return errorText(error)
+    .replace(/^ValidationError:\s*/, '')
+    .replaceAll(` of ${NO_FILE} (`, ' (');
+}
+
 function errorText(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_MESSAGE);
 }

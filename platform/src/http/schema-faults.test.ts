@@ -47,8 +47,8 @@ test.each([
   expect(await faultOf({ method: 'POST', url: '/', payload })).toBe(fault);
 });
 
-test('also in a query', async () => {
-  const fault = "querystring/colour must be equal to one of the allowed values: 'red', 'dark blue'";
+test('also in a query, which is called as the fields call it', async () => {
+  const fault = "query/colour must be equal to one of the allowed values: 'red', 'dark blue'";
   expect(await faultOf('/?colour=green')).toBe(fault);
 });
 

@@ -36,8 +36,9 @@ export function describeSchemaFaults(
   part: string,
   schema: unknown,
 ): string {
-  const told = fieldsOf(faults, part, schema).map(({ path, message }) => `${path} ${message}`);
-  return told.length === 0 ? `${part} is not valid` : told.join(', ');
+  const root = parts.find((each) => each.part === part)?.name ?? part;
+  const told = fieldsOf(faults, root, schema).map(({ path, message }) => `${path} ${message}`);
+  return told.length === 0 ? `${root} is not valid` : told.join(', ');
 }
 
 /**

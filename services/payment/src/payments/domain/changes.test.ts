@@ -89,6 +89,14 @@ describe('money that is captured', () => {
   });
 });
 
+test('why a provider had made no checkout is over once it has, but not why a payment is over', () => {
+  const made = { event: 'checkout_made', source: 'provider' } as const;
+  const late = some('processing', { reason: 'no_answer' });
+  expect(planChange(late, made, 'review')?.payment).toMatchObject({ state: 'processing', reason: undefined });
+  const declined = some('failed', { reason: 'declined' });
+  expect(planChange(declined, made, 'review')?.payment.reason).toBe('declined');
+});
+
 describe('what a provider says', () => {
   const fact = (changes: object) =>
     ({ kind: 'payment.succeeded', payment: { paymentId: 'p1', chargeRef: 'ch_1' }, money, ...changes }) as const;
@@ -128,6 +136,13 @@ describe('what a provider says', () => {
       changes: {},
       event: 'captured_again',
       reason: 'paid_twice',
+    },
+    {
+      what: 'the same charge, of which another amount was told before',
+      snapshot: some('needs_review', {}, [{ ...charge, isBooked: false, money: { ...money, amount: 15_050n } }]),
+      changes: {},
+      event: 'captured',
+      reason: undefined,
     },
   ])('$what', ({ snapshot, changes, event, reason }) => {
     const change = changeOfFact(snapshot, fact(changes), told);

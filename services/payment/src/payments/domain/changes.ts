@@ -1,5 +1,11 @@
 import { total } from '../../domain/money.ts';
-import { type LateCapture, movePayment, type PaymentEvent, type PaymentState } from '../../domain/payment-states.ts';
+import {
+  isSettled,
+  type LateCapture,
+  movePayment,
+  type PaymentEvent,
+  type PaymentState,
+} from '../../domain/payment-states.ts';
 import type { Redirect, StoredMethod } from '../../domain/ports.ts';
 import { refundable } from '../../domain/refunds.ts';
 import { entriesOfCharges, entriesOfDispute, entryOf } from './entries.ts';
@@ -65,7 +71,11 @@ export function planChange(
   const before = snapshot.payment;
   const { event, dispute } = change;
   const fields = { ...before, ...fieldsOf(before, change) };
-  if (event === 'checkout_made' || event === 'attempt_failed') return { ...nothing, payment: fields };
+  if (event === 'checkout_made' || event === 'attempt_failed') {
+    // Why the provider had not made it is over with that.
+    const isNoFailure = event === 'checkout_made' && !isSettled(before.state);
+    return { ...nothing, payment: isNoFailure ? { ...fields, reason: undefined } : fields };
+  }
   const decision = decisions[event];
   if (decision !== undefined && contradicts(snapshot, decision)) return undefined;
   const decided = doubtAfter(snapshot, change, decision);

@@ -103,7 +103,9 @@ function captureChange(
   }
   const reason = moneyFault(payment.money, money);
   if (reason !== undefined) return { ...told, event: 'unclear', reason };
-  if (charges.length > 0 && decidedOn(snapshot, money) === undefined)
+  // The same charge, told of with another amount before, is no second one.
+  const hasOther = charges.some((charge) => charge !== known);
+  if (hasOther && decidedOn(snapshot, money) === undefined)
     return { ...told, event: 'captured_again', reason: 'paid_twice' };
   return { ...told, event: 'captured' };
 }

@@ -49,9 +49,10 @@ test('the sandbox takes a decision once', async () => {
 });
 
 test('who comes back without paying may pay after all', async () => {
-  const made = await madePayment(shop);
+  const made = await madePayment(shop, { returnUrl: 'https://shop.example.com/basket' });
   const page = await (await fetch(`${made.url}/cancel`)).text();
   expect(page).toContain('without paying');
+  expect(page).toContain('href="https://shop.example.com/basket"');
   expect(page).toContain(`href="${made.url}"`);
   expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({ status: 'pending' });
 });

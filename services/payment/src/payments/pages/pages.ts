@@ -58,21 +58,16 @@ const said: Readonly<Record<PaymentState, string>> = {
 
 /** What became of it, for a payer who comes back or comes again. */
 export function statePage(payment: Payment): Page {
-  const { state, returnUrl } = payment;
+  const { state } = payment;
   const again = isSettled(state)
     ? new Html('')
     : html`<p><a class="button" href="">Look again</a></p>
-`;
-  const back =
-    returnUrl === undefined
-      ? new Html('')
-      : html`<p><a href="${returnUrl}" rel="noreferrer">Back to the shop</a></p>
 `;
   return {
     title: 'Your payment',
     body: html`<p role="status">${said[state]}</p>
 ${summaryOf(payment)}
-${again}${back}`,
+${again}${linkBack(payment)}`,
     formAction: "'none'",
     isSubmitted: false,
   };
@@ -86,7 +81,8 @@ export function cancelledPage(payment: Payment, payUrl: string): Page {
     ...page,
     body: html`<p role="status">You came back without paying.</p>
 ${summaryOf(payment)}
-<p><a class="button" href="${payUrl}">Pay after all</a></p>`,
+<p><a class="button" href="${payUrl}">Pay after all</a></p>
+${linkBack(payment)}`,
   };
 }
 
@@ -97,6 +93,13 @@ export const missingPage: Page = {
   formAction: "'none'",
   isSubmitted: false,
 };
+
+function linkBack({ returnUrl }: Payment): Html {
+  return returnUrl === undefined
+    ? new Html('')
+    : html`<p><a href="${returnUrl}" rel="noreferrer">Back to the shop</a></p>
+`;
+}
 
 function summaryOf({ itemName, money: { amount, currency } }: Payment): Html {
   return html`<dl>

@@ -8,6 +8,9 @@ import type { CliDeps } from './deps.ts';
 import { UsageError } from './exit-codes.ts';
 import { chooseServer, type ServerChoice } from './settings.ts';
 
+/** Of one page of communication and payment. */
+const MOST_ROWS = 100;
+
 interface GlobalOptions {
   readonly server?: string;
   readonly token?: string;
@@ -67,6 +70,27 @@ export function printResult<Body>(
   { body, asText }: { readonly body: Body; readonly asText: (body: Body) => string },
 ): void {
   deps.out(wantsJson(command) ? `${JSON.stringify(body, undefined, 2)}\n` : asText(body));
+}
+
+interface Page<Row, Body> {
+  readonly body: Body;
+  readonly rows: readonly Row[];
+  /** What they are, such as `payments`. */
+  readonly what: string;
+  readonly asText: (rows: readonly Row[]) => string;
+}
+
+/** Prints a page of a list that begins with the newest, and says where there is none, or more. */
+export function printPage<Row, Body extends { readonly nextCursor: string | null }>(
+  command: Command,
+  deps: CliDeps,
+  { body, rows, what, asText }: Page<Row, Body>,
+): void {
+  if (rows.length === 0) deps.err(`There are no such ${what}.\n`);
+  printResult(command, deps, { body, asText: () => (rows.length === 0 ? '' : asText(rows)) });
+  // In JSON the cursor says it.
+  if (body.nextCursor !== null && !wantsJson(command))
+    deps.err(`There are more ${what}, which are older: --limit shows up to ${MOST_ROWS}.\n`);
 }
 
 /** `--capability` of a service: may be repeated, or hold several separated by commas. */

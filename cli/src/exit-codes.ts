@@ -11,10 +11,10 @@ export const exitCodes = { ok: 0, failed: 1, usage: 2, notFound: 3, timedOut: 3,
 export const exitCodesHelp = `
 Exit codes:
   0  done
-  1  failed: the registry refused it; with --wait: the job did not end well
+  1  failed: it was refused; with --wait: the job did not end well
   2  wrong usage
   3  no such service; with --wait: the time limit passed, the job goes on
-  4  no registry answered`;
+  4  nobody answered`;
 
 /** Thrown for wrong usage that the command line parser cannot see. */
 export class UsageError extends Error {

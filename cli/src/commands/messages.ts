@@ -1,11 +1,16 @@
 import { type Command, Option } from 'commander';
-import { parseCount, printResult, withExamples } from '../command.ts';
+import { parseCount, printPage, printResult, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { addGatewayOption, gatewayOf } from '../gateway.ts';
 import { formatMessage, formatMessages, type MessageDetails, type MessageRecord } from '../output/messages.ts';
 import { queryOf } from '../query.ts';
 
 const PATH = '/communication/messages';
+
+interface MessagePage {
+  readonly messages: readonly MessageRecord[];
+  readonly nextCursor: string | null;
+}
 
 /** `rollcall messages`, `message`, `retry-message` and `cancel-message`. */
 export function addMessageCommands(program: Command, deps: CliDeps): void {
@@ -29,16 +34,17 @@ function addListCommand(program: Command, deps: CliDeps): void {
       .option('--status <status>', 'only in it, such as failed')
       .option('--to <recipient>', 'only to this recipient')
       .option('--tag <tag>', 'only with it')
-      .option('--limit <count>', 'at most so many', parseCount),
+      .option('--limit <count>', 'at most so many; 20 by default', parseCount),
     ['rollcall messages --status failed', 'rollcall messages --to ada@example.com -o json'],
   ).action(async function (this: Command) {
     const { channel, status, to, tag, limit } = this.opts();
     const path = `${PATH}${queryOf({ channel, status, to, tag, limit })}`;
-    const body = await gatewayOf(this, deps).call<{ messages: MessageRecord[] }>({ method: 'GET', path });
-    if (body.messages.length === 0) deps.err('There are no such messages.\n');
-    printResult(this, deps, {
+    const body = await gatewayOf(this, deps).call<MessagePage>({ method: 'GET', path });
+    printPage(this, deps, {
       body,
-      asText: ({ messages }) => (messages.length === 0 ? '' : formatMessages(messages, deps.now())),
+      rows: body.messages,
+      what: 'messages',
+      asText: (messages) => formatMessages(messages, deps.now()),
     });
   });
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Command, Option } from 'commander';
-import { parseCount, printResult, withExamples } from '../command.ts';
+import { parseCount, printPage, printResult, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { addGatewayOption, gatewayOf } from '../gateway.ts';
 import {
@@ -16,6 +16,16 @@ import {
 import { queryOf } from '../query.ts';
 
 const PATH = '/payment/payments';
+
+interface PaymentPage {
+  readonly payments: readonly PaymentRecord[];
+  readonly nextCursor: string | null;
+}
+
+interface RefundPage {
+  readonly refunds: readonly RefundDetails[];
+  readonly nextCursor: string | null;
+}
 
 /** `rollcall payments`, `payment`, `refund`, `refunds`, `resolve-payment` and `resolve-refund`. */
 export function addPaymentCommands(program: Command, deps: CliDeps): void {
@@ -34,16 +44,17 @@ function addListCommand(program: Command, deps: CliDeps): void {
       .addOption(new Option('--provider <provider>', 'only by it').choices(['payfast', 'yoco', 'stripe', 'sandbox']))
       .option('--status <status>', 'only in it, such as needs_review')
       .option('--email <address>', 'only of this payer')
-      .option('--limit <count>', 'at most so many', parseCount),
+      .option('--limit <count>', 'at most so many; 20 by default', parseCount),
     ['rollcall payments --status needs_review', 'rollcall payments --email ada@example.com -o json'],
   ).action(async function (this: Command) {
     const { provider, status, email, limit } = this.opts();
     const path = `${PATH}${queryOf({ provider, status, customerEmail: email, limit })}`;
-    const body = await gatewayOf(this, deps).call<{ payments: PaymentRecord[] }>({ method: 'GET', path });
-    if (body.payments.length === 0) deps.err('There are no such payments.\n');
-    printResult(this, deps, {
+    const body = await gatewayOf(this, deps).call<PaymentPage>({ method: 'GET', path });
+    printPage(this, deps, {
       body,
-      asText: ({ payments }) => (payments.length === 0 ? '' : formatPayments(payments, deps.now())),
+      rows: body.payments,
+      what: 'payments',
+      asText: (payments) => formatPayments(payments, deps.now()),
     });
   });
 }
@@ -85,16 +96,17 @@ function addRefundsCommand(program: Command, deps: CliDeps): void {
   withExamples(
     addGatewayOption(command)
       .option('--status <status>', 'only in it, such as needs_review')
-      .option('--limit <count>', 'at most so many', parseCount),
+      .option('--limit <count>', 'at most so many; 20 by default', parseCount),
     ['rollcall refunds --status needs_review'],
   ).action(async function (this: Command) {
     const { status, limit } = this.opts();
     const path = `/payment/refunds${queryOf({ status, limit })}`;
-    const body = await gatewayOf(this, deps).call<{ refunds: RefundDetails[] }>({ method: 'GET', path });
-    if (body.refunds.length === 0) deps.err('There are no such refunds.\n');
-    printResult(this, deps, {
+    const body = await gatewayOf(this, deps).call<RefundPage>({ method: 'GET', path });
+    printPage(this, deps, {
       body,
-      asText: ({ refunds }) => (refunds.length === 0 ? '' : formatRefunds(refunds, deps.now())),
+      rows: body.refunds,
+      what: 'refunds',
+      asText: (refunds) => formatRefunds(refunds, deps.now()),
     });
   });
 }

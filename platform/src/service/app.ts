@@ -6,6 +6,7 @@ import type { ErrorKind } from '../errors.ts';
 import { addSubgraph, type SubgraphOptions } from '../graphql/subgraph.ts';
 import { type ReadCaller, requireCallers } from '../http/callers.ts';
 import { codedErrorBody } from '../http/errors.ts';
+import { LARGE_BYTES, limitLargeBodies } from '../http/large-bodies.ts';
 import { describeApi, type OpenApiOptions } from '../http/open-api.ts';
 import type { RequestTracing } from '../http/request-spans.ts';
 import { type App, createServer } from '../http/server.ts';
@@ -69,6 +70,7 @@ export async function buildServiceApp(options: ServiceAppOptions): Promise<App> 
   };
   app.get('/', { schema: { hide: true } }, () => entry);
   for (const register of pages) register(app);
+  if (options.bodyLimit > LARGE_BYTES) limitLargeBodies(app);
   if (subgraph !== undefined) await addSubgraph(app, { ...subgraph, service, readCaller });
   await app.register(
     async (scope) => {

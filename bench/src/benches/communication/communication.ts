@@ -4,6 +4,7 @@ import { atMost, figure } from '../../report.ts';
 import { watchPeaks } from '../../stage/peaks.ts';
 import { acceptanceRows } from './acceptance.ts';
 import { drainRows } from './drain.ts';
+import { largeMailRows } from './large.ts';
 import { messageListRows } from './lists.ts';
 import { startMessaging } from './messaging.ts';
 import { steadyRows } from './steady.ts';
@@ -28,7 +29,9 @@ export const communication: Bench = {
       ...(await messageListRows(messaging, loaded)),
     ];
     const [peak = Number.NaN] = await peaks.stop();
+    rows.push(atMost(MOST_MIB, figure('highest memory of all so far', peak, 'MiB')));
+    rows.push(...(await largeMailRows(messaging, log)));
     await messaging.service.stop();
-    return [...rows, atMost(MOST_MIB, figure('highest memory of all', peak, 'MiB'))];
+    return rows;
   },
 };

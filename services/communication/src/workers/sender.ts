@@ -9,6 +9,12 @@ import { type Channel, channels } from '../domain/messages.ts';
 const CONCURRENCY = 20;
 /** A database that restarts is back within it. */
 const PERSIST_FOR_MS = 30_000;
+/** From here on a content counts as large, in bytes. */
+const LARGE_BYTES = 256 * 1024;
+/** Of large contents on their way, each of which takes several times its size; one alone may have more. */
+const MOST_LARGE_BYTES = 16 * 2 ** 20;
+/** Between two large messages that come back for their turn. */
+const LARGE_EVERY_MS = 250;
 const PERSIST = { baseMs: 50, maxMs: 2000 };
 
 export interface SenderOptions extends Omit<DeliveryDeps, 'persist'> {
@@ -19,18 +25,46 @@ export interface SenderOptions extends Omit<DeliveryDeps, 'persist'> {
 export function createSenders(options: SenderOptions): ReadonlyMap<Channel, DueWork> {
   const { store, log } = options;
   const deps = { ...options, persist: createPersist(options) };
+  const large = createLargeTurns(options);
   return new Map(
     channels.map((channel) => [
       channel,
       createDueWork({
         name: `sender-${channel}`,
         take: (limit) => store.take(channel, limit),
-        work: (due, signal) => deliver(deps, due, signal),
+        async work(due, signal) {
+          if (due.contentBytes < LARGE_BYTES) return deliver(deps, due, signal);
+          const leave = large.tryEnter(due.contentBytes);
+          if (leave === undefined) return store.putOff(due.id, { state: due.state, dueInMs: large.backInMs() });
+          try {
+            return await deliver(deps, due, signal);
+          } finally {
+            leave();
+          }
+        },
         concurrency: CONCURRENCY,
         log,
       }),
     ]),
   );
+}
+
+/** Who gets no turn has a place in a line: it asks again once, and keeps no other message waiting meanwhile. */
+function createLargeTurns({ clock }: SenderOptions) {
+  let bytesUnderWay = 0;
+  let lineEndsMs = Number.NEGATIVE_INFINITY;
+  return {
+    tryEnter(bytes: number): (() => void) | undefined {
+      if (bytesUnderWay > 0 && bytesUnderWay + bytes > MOST_LARGE_BYTES) return undefined;
+      bytesUnderWay += bytes;
+      return () => void (bytesUnderWay -= bytes);
+    },
+    backInMs(): number {
+      const nowMs = clock.monotonicMs();
+      lineEndsMs = Math.max(nowMs, lineEndsMs) + LARGE_EVERY_MS;
+      return lineEndsMs - nowMs;
+    },
+  };
 }
 
 function createPersist({ clock }: SenderOptions): DeliveryDeps['persist'] {

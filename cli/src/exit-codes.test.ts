@@ -1,7 +1,7 @@
 import { RegistryError } from '@rollcall/client/registry-error.ts';
 import { CommanderError } from 'commander';
 import { expect, it } from 'vitest';
-import { exitCodeFor, JobFailure, UsageError } from './exit-codes.ts';
+import { exitCodeFor, GatewayUnreachable, JobFailure, UsageError } from './exit-codes.ts';
 
 const answered = (status: number, error: string) => new RegistryError('x', { status, error });
 
@@ -16,6 +16,7 @@ it.each([
   { what: 'a store that is unavailable', error: answered(503, 'Store is not available'), code: 1 },
   { what: 'a job that was not followed to its end', error: new JobFailure('x', 3), code: 3 },
   { what: 'no answer', error: new RegistryError('x', { error: 'Registry unreachable' }), code: 4 },
+  { what: 'no answer of the gateway', error: new GatewayUnreachable('x'), code: 4 },
   { what: 'anything else', error: new Error('x'), code: 1 },
 ])('$what ends with $code', ({ error, code }) => {
   expect(exitCodeFor(error)).toBe(code);

@@ -21,6 +21,11 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+/** Thrown where the gateway does not answer; its message says who chose that gateway. */
+export class GatewayUnreachable extends Error {
+  override readonly name = 'GatewayUnreachable';
+}
+
 /**
  * Thrown for a failure that no request ended with: a job that did not end well, or was not waited
  * for to its end.
@@ -40,7 +45,7 @@ export function exitCodeFor(error: unknown): number {
   if (error instanceof CommanderError) return isHelp(error) ? exitCodes.ok : exitCodes.usage;
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof JobFailure) return error.exitCode;
-  if (isUnreachable(error)) return exitCodes.unreachable;
+  if (error instanceof GatewayUnreachable || isUnreachable(error)) return exitCodes.unreachable;
   return isServiceNotFound(error) ? exitCodes.notFound : exitCodes.failed;
 }
 

@@ -1,8 +1,9 @@
-import { errorFromAnswer, RegistryError, unreachable } from '@rollcall/client/registry-error.ts';
+import { RegistryError, unreachable } from '@rollcall/client/registry-error.ts';
 import { checkToken } from '@rollcall/client/transport.ts';
 import type { Command } from 'commander';
 import type { CliDeps } from './deps.ts';
-import { UsageError } from './exit-codes.ts';
+import { GatewayUnreachable, UsageError } from './exit-codes.ts';
+import { refusalOf } from './refusal.ts';
 import { chooseGateway, type GatewayChoice } from './settings.ts';
 
 const TIMEOUT_MS = 30_000;
@@ -39,7 +40,7 @@ export function gatewayOf(command: Command, deps: CliDeps): Gateway {
   const tokenOf = tokenSource({ api, given: options.token ?? deps.env['ROLLCALL_TOKEN'] ?? '', choice, deps });
   return {
     async call<Body>({ method, path, body, headers = {} }: GatewayRequest): Promise<Body> {
-      const text = await answerTo(`${api}${path}`, {
+      const text = await answerTo(choice, `${api}${path}`, {
         method,
         headers: { authorization: `Bearer ${await tokenOf()}`, ...(body && JSON_TYPE), ...headers },
         body: body === undefined ? null : JSON.stringify(body),
@@ -73,7 +74,7 @@ function tokenSource({ api, given, choice, deps }: TokenSourceOptions): () => Pr
     );
   return async () => {
     const grant = { grant_type: 'client_credentials', client_id: id, client_secret: secret };
-    const text = await answerTo(`${api}/auth/token`, {
+    const text = await answerTo(choice, `${api}/auth/token`, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams(grant).toString(),
@@ -83,14 +84,16 @@ function tokenSource({ api, given, choice, deps }: TokenSourceOptions): () => Pr
   };
 }
 
-async function answerTo(url: string, request: RequestInit): Promise<string> {
+async function answerTo({ source }: GatewayChoice, url: string, request: RequestInit): Promise<string> {
   const { origin } = new URL(url);
   try {
     const response = await fetch(url, { ...request, redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) });
     const text = await response.text();
-    if (!response.ok) throw errorFromAnswer(response.status, text, origin);
+    if (!response.ok) throw refusalOf({ status: response.status, text, server: origin });
     return text;
   } catch (error) {
-    throw error instanceof RegistryError ? error : unreachable(origin, error);
+    if (error instanceof RegistryError) throw error;
+    const { message } = unreachable(origin, error);
+    throw new GatewayUnreachable(`${message} (gateway chosen by ${source})`, { cause: error });
   }
 }

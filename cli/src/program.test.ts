@@ -128,6 +128,18 @@ describe('wrong usage', () => {
   });
 });
 
+it.each([
+  { args: ['--gateway', 'http://127.0.0.1:9'], env: {}, source: '--gateway' },
+  { args: [], env: { ROLLCALL_GATEWAY: 'http://127.0.0.1:9' }, source: 'ROLLCALL_GATEWAY' },
+])('says who chose the gateway that does not answer: $source', async ({ args, env, source }) => {
+  // Nobody is called: fetch takes no such port.
+  const { code, err } = await run(['messages', '--token', 'a.b.c', ...args], env);
+  expect(err).toMatch(
+    new RegExp(`^rollcall: http://127.0.0.1:9 cannot be reached: .*\\(gateway chosen by ${source}\\)\n$`),
+  );
+  expect(code).toBe(4);
+});
+
 it('prints its version', async () => {
   expect(await run(['--version'])).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
 });

@@ -134,7 +134,12 @@ test('a payment without money that is booked has nothing to keep', async () => {
   };
   await tell('checkout.session.completed', { ...session, ...paidWrongly });
   await untilPayment(shop, made.id, 'needs_review');
-  expect(codeOf(await shop.post(`/payments/${made.id}/resolve`, { outcome: 'dismissed' }))).toBe('CONFLICT');
+  const refused = await shop.post(`/payments/${made.id}/resolve`, { outcome: 'dismissed' });
+  expect(codeOf(refused)).toBe('CONFLICT');
+  expect(refused.body).toMatchObject({ error: { message: expect.stringContaining('does not go with that outcome') } });
+  expect((await shop.post(`/payments/${made.id}/cancel`)).body).toMatchObject({
+    error: { message: expect.stringContaining('Its state does not allow that') },
+  });
   expect((await shop.post(`/payments/${made.id}/resolve`, { outcome: 'unpaid' })).body).toMatchObject({
     status: 'failed',
   });

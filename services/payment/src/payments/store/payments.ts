@@ -1,7 +1,8 @@
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { paymentError } from '../../domain/errors.ts';
-import { planChange } from '../domain/changes.ts';
+import type { PaymentState } from '../../domain/payment-states.ts';
+import { type PaymentChange, planChange } from '../domain/changes.ts';
 import { dueAt } from '../domain/due.ts';
 import type { Payment, PaymentHistoryEntry, PaymentStore } from '../domain/payments.ts';
 import { lockPayment } from './locked-payment.ts';
@@ -82,7 +83,7 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
         const change = decide(snapshot);
         if (change === undefined) return snapshot.payment;
         const planned = planChange(snapshot, change, deps.lateCapture);
-        if (planned === undefined) throw paymentError('CONFLICT', { details: { status: snapshot.payment.state } });
+        if (planned === undefined) throw refusedChange(change, snapshot.payment.state);
         return writeChange(deps, client, { told: change, planned });
       }),
     match: (provider, reference) => matchPayment(pool(), deps.methods, { provider, reference }),
@@ -101,6 +102,13 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
       );
     },
   };
+}
+
+/** In review a decision is refused for the money alone, whatever the state allows. */
+function refusedChange({ event }: PaymentChange, status: PaymentState): Error {
+  const isForMoney = status === 'needs_review' && event !== 'cancel';
+  const message = isForMoney ? 'What is booked of the payment does not go with that outcome' : undefined;
+  return paymentError('CONFLICT', { ...(message !== undefined && { message }), details: { status } });
 }
 
 const BEGIN_CALL = {

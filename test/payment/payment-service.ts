@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startPayfast } from '@rollcall/simulators/payfast.ts';
 import type { Simulator } from '@rollcall/simulators/simulator.ts';
 import { startStripe } from '@rollcall/simulators/stripe.ts';
 import { startYoco } from '@rollcall/simulators/yoco.ts';
 import type { Client } from 'pg';
+import { insist } from '../support/insist.ts';
 import { createDatabase } from '../support/postgres.ts';
 import type { Answer, Replica, RunningService } from '../support/replica.ts';
 import { type BillingService, type Caller, idOf, sellers, startBilling } from './billing-service.ts';
@@ -101,7 +103,9 @@ export const tea = {
 
 /** Makes a payment that its payer can pay. */
 export async function madePayment(caller: Caller, changes: Readonly<Record<string, unknown>> = {}): Promise<Made> {
-  const answer = await caller.post('/payments', { ...tea, ...changes });
+  const key = randomUUID();
+  // Where the machine is busy, connections to the database may be.
+  const answer = await insist(() => caller.post('/payments', { ...tea, ...changes }, key));
   const url = answer.body?.['paymentUrl'];
   if (answer.status !== 201 || typeof url !== 'string') throw new Error(`It was not made: ${JSON.stringify(answer)}`);
   return { id: idOf(answer), url };

@@ -145,6 +145,29 @@ test('a payment without money that is booked has nothing to keep', async () => {
   });
 });
 
+test.each([
+  ['while it is in review', 'needs_review'],
+  ['after a person took it for unpaid', 'failed'],
+])('a charge whose amount is corrected %s is booked by that amount', async (_when, state) => {
+  const made = await madePayment(shop, { provider: 'stripe' });
+  const session = await atStripe('checkout.session', made.id);
+  const told = { ...session, status: 'complete', payment_status: 'paid', payment_intent: `pi_${randomUUID()}` };
+  const path = `/payments/${made.id}/resolve`;
+  await tell('checkout.session.completed', { ...told, amount_total: 1 });
+  await untilPayment(shop, made.id, 'needs_review');
+  if (state === 'failed') await shop.post(path, { outcome: 'unpaid' });
+  await tell('checkout.session.completed', told);
+  await shop.post(path, { outcome: 'paid' });
+  const { rows } = await database.query(
+    `SELECT captured::int, (SELECT sum(amount)::int FROM charges WHERE payment_id = payments.id AND is_booked) AS booked,
+       (SELECT sum(amount)::int FROM ledger_entries JOIN ledger_postings ON entry_id = ledger_entries.id
+        WHERE payment_id = payments.id AND kind = 'capture' AND account = 'provider:stripe') AS entered
+     FROM payments WHERE id = $1`,
+    [made.id],
+  );
+  expect(rows).toEqual([{ captured: 14_950, booked: 14_950, entered: 14_950 }]);
+});
+
 test('a refund that was made though it was told failed, with nothing left, is for a person', async () => {
   const id = await paid();
   const refund = await shop.post(`/payments/${id}/refunds`, { reason: 'too much tea' });

@@ -129,7 +129,7 @@ async function writeDispute(client: PoolClient, { id, provider }: Payment, dispu
   if (rowCount !== 1) throw new Error('The dispute is of another payment');
 }
 
-/** It RETURNs nothing of a charge that another payment has. */
+/** It RETURNs nothing of a charge that another payment has. What is booked keeps the amount that was entered. */
 function chargesStatement({ payment, charges }: PlannedChange): Statement {
   return {
     name: 'charge',
@@ -138,7 +138,9 @@ function chargesStatement({ payment, charges }: PlannedChange): Statement {
       FROM unnest($3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::boolean[], $8::boolean[])
         AS told (charge_ref, amount, currency, fee, is_booked, is_dismissed)
       ON CONFLICT (provider, charge_ref) DO UPDATE
-        SET fee = excluded.fee, is_booked = excluded.is_booked, is_dismissed = excluded.is_dismissed
+        SET fee = excluded.fee, is_booked = excluded.is_booked, is_dismissed = excluded.is_dismissed,
+          amount = CASE WHEN charges.is_booked THEN charges.amount ELSE excluded.amount END,
+          currency = CASE WHEN charges.is_booked THEN charges.currency ELSE excluded.currency END
       WHERE charges.payment_id = excluded.payment_id RETURNING charge_ref`,
     values: [
       payment.provider,

@@ -52,6 +52,24 @@ test('a refund at a provider without settings is refused, and reserves nothing',
   expect((await shop.post(`/payments/${id}/refunds`, {})).body).toMatchObject({ amount: tea.amount });
 });
 
+test('a call for a refund that is repeated tells of that refund, and not that there are no settings', async () => {
+  const key = randomUUID();
+  const made = await shop.post('/payments', tea);
+  await decide(billing, made.body?.['paymentUrl'], 'pay');
+  await untilPayment(shop, idOf(made), 'succeeded');
+  const path = `/payments/${idOf(made)}/refunds`;
+  const refund = await shop.post(path, { amount: 950 }, key);
+  // As though whoever answered had died before.
+  await database.query(
+    'UPDATE idempotency_keys SET outcome = NULL, claim = NULL, claimed_until = now() WHERE resource_id = $1',
+    [idOf(refund)],
+  );
+  await database.query(`UPDATE payments SET provider = 'stripe' WHERE id = $1`, [idOf(made)]);
+  const again = await shop.post(path, { amount: 950 }, key);
+  expect([again.status, idOf(again)]).toEqual([201, idOf(refund)]);
+  expect(codeOf(await shop.post(path, { amount: 950 }))).toBe('PROVIDER_NOT_CONFIGURED');
+});
+
 test('refunds that were asked for before wait three days for settings, then release what they reserved', async () => {
   const id = await paidBefore();
   const [old, young, lost] = [randomUUID(), randomUUID(), randomUUID()];

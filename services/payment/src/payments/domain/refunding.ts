@@ -67,7 +67,9 @@ export function createRefunding(deps: RefundingDeps): Refunding {
     async refund({ owner, ...order }) {
       const payment = await payments.find(order.paymentId, owner);
       if (payment === undefined) return undefined;
-      if (providers.find(payment.provider) === undefined) throw notConfigured(providers);
+      const isReachable = providers.find(payment.provider) !== undefined;
+      // One that was asked for before waits for the settings.
+      if (!isReachable && (await refunds.find(order.id)) === undefined) throw notConfigured(providers);
       const reserved = await refunds.reserve(order);
       if (reserved === undefined) throw await refusal(order.paymentId);
       const refund = await calls.call(reserved);

@@ -151,6 +151,12 @@ test('nothing of a person who was erased opens any more, but for what was issued
   const subscription = `/subscriptions/${made.id}`;
   expect(codeOf(await shop.patch(subscription, { metadata: { seat: 'seat-9' } }))).toBe('CUSTOMER_ERASED');
   expect((await shop.get(subscription)).body).toMatchObject({ status: 'cancelled', metadata: {} });
+  // As a version that knows of no metadata leaves it.
+  await database.query('UPDATE subscriptions SET sealed = $2 WHERE id = $1', [
+    made.id,
+    vault.seal(JSON.stringify({ seat: 'seat-9' }), `subscription ${made.id}`),
+  ]);
+  expect((await shop.delete(`/customers/${customerId}`)).status).toBe(200);
   await untilNoErrands();
   expect(await traces()).toEqual([]);
   const kept = new Set((await opened()).map(({ bytes }) => bytes));

@@ -33,8 +33,13 @@ export async function eraseCustomer(
   await lockSubscriptionsOf(client, id);
   await client.query('SELECT FROM customers WHERE id = $1 FOR UPDATE', [id]);
   const customer = await findCustomer(client, vault, { id, owner: undefined });
-  // An older version that runs beside this one, or after it, fills an erased one again.
-  if (customer === undefined || (customer.erasedAt !== undefined && customer.email === '')) return customer;
+  if (customer === undefined) return undefined;
+  // An older version that runs beside this one, or after it, fills an erased one again, or leaves metadata.
+  if (customer.erasedAt !== undefined && customer.email === '') {
+    await forgetMetadata(client, id);
+    await blankDrafts(client, sealer, id);
+    return customer;
+  }
   // Those that were made since the first look are open.
   const payments = await lockPaymentsOf(client, id);
   refuseWhileOpen({

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type ClientRequest, request } from 'node:http';
+import { type ClientRequest, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Registry } from 'prom-client';
@@ -30,10 +30,19 @@ async function startServer(maxWaitMs = 60_000) {
   });
   limitLargeBodies(app, { maxWaitMs });
   const served: (() => void)[] = [];
-  app.post('/', async () => {
+  const serve = async () => {
     await new Promise<void>((resolve) => void served.push(resolve));
     return 'taken';
-  });
+  };
+  app.post('/', serve);
+  app.post('/small', { bodyLimit: 1000 }, serve);
+  const lost = { begun: 0, over: 0 };
+  const whoCalls = async (_request: unknown, { raw }: { readonly raw: ServerResponse }) => {
+    lost.begun += 1;
+    await once(raw, 'close');
+    lost.over += 1;
+  };
+  app.post('/lost', { onRequest: whoCalls }, serve);
   onTestFinished(async () => {
     for (const answer of served) answer();
     await app.close();
@@ -41,10 +50,10 @@ async function startServer(maxWaitMs = 60_000) {
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo;
 
-  function begin(subject: string, headers: Readonly<Record<string, string>> = {}): ClientRequest {
+  function begin(subject: string, headers: Readonly<Record<string, string>> = {}, path = '/'): ClientRequest {
     const token = `e30.${Buffer.from(JSON.stringify({ sub: subject })).toString('base64url')}.x`;
     const type = { 'content-type': 'application/json', [identityHeaders.token]: token, ...headers };
-    const asked = request({ port, host: '127.0.0.1', method: 'POST', agent: false, headers: type });
+    const asked = request({ port, path, host: '127.0.0.1', method: 'POST', agent: false, headers: type });
     asked.on('error', () => {});
     return asked;
   }
@@ -54,7 +63,7 @@ async function startServer(maxWaitMs = 60_000) {
     asked.end(body);
     return { asked, answer };
   }
-  return { served, begin, send };
+  return { served, lost, begin, send };
 }
 
 const POLL = { timeout: 20_000 };
@@ -103,6 +112,31 @@ test('who breaks off leaves the turn to others, before and after it came', async
       return status;
     }, POLL)
     .toBe(200);
+});
+
+test('bodies of routes that take no large ones do not wait', async () => {
+  const { served, begin } = await startServer();
+  const answers = Array.from({ length: 3 }, () => {
+    const chunked = begin('one', { 'transfer-encoding': 'chunked' }, '/small');
+    chunked.end('"small"');
+    return answerOf(chunked);
+  });
+  await expect.poll(() => served.length, POLL).toBe(3);
+  for (const each of served) each();
+  for (const each of answers) expect(await each).toMatchObject({ status: 200 });
+});
+
+test('who breaks off before the turn is asked for keeps none', async () => {
+  const { served, lost, begin, send } = await startServer();
+  const broken = begin('one', { 'content-length': String(LARGE.length) }, '/lost');
+  broken.write(LARGE.slice(0, 1000));
+  await expect.poll(() => lost.begun, POLL).toBe(1);
+  broken.destroy();
+  await expect.poll(() => lost.over, POLL).toBe(1);
+  const answer = send('one').answer;
+  await expect.poll(() => served.length, POLL).toBe(1);
+  for (const each of served) each();
+  expect(await answer).toMatchObject({ status: 200 });
 });
 
 test('whose turn does not come is told to try again', async () => {

@@ -15,7 +15,7 @@ const RETRY_AFTER_SECONDS = 5;
 /**
  * Reads and serves few large bodies at a time, one of a subject, as each takes several times its size on its way.
  * Others wait before theirs are read, and are answered with UNAVAILABLE where their turn does not come.
- * A body whose length is not said counts as large (docs/decisions/0456).
+ * A body whose length is not said counts as large, where the route takes large ones (docs/decisions/0456).
  *
  * @param maxWaitMs for a turn; 10 s when absent.
  */
@@ -32,8 +32,10 @@ export function limitLargeBodies(app: App, { maxWaitMs = LONGEST_WAIT_MS } = {})
         headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
       }),
   });
-  app.addHook('preParsing', async ({ headers }, { raw }) => {
-    if (!isLarge(headers)) return;
+  app.addHook('preParsing', async ({ headers, routeOptions }, { raw }) => {
+    if (!isLarge(headers) || (routeOptions.bodyLimit ?? app.initialConfig.bodyLimit ?? 0) < LARGE_BYTES) return;
+    // Who broke off while it was asked who calls will not say so again.
+    if (raw.closed) return;
     const isOver = new Promise<void>((resolve) => void raw.once('close', resolve));
     const token = headers[identityHeaders.token];
     const subject = typeof token === 'string' ? unverifiedSubject(token) : undefined;

@@ -101,7 +101,8 @@ function healthReports({ registries, healthParts, log }: SelfRegistrationOptions
     async follow(signal: AbortSignal): Promise<void> {
       do {
         const isWell = areHealthy(healthParts);
-        if (instance !== undefined && told !== isWell) await report(instance, isWell, signal);
+        if (instance === undefined || told === isWell) failures = 0;
+        else await report(instance, isWell, signal);
       } while (await sleep(failures === 0 ? HEALTH_INTERVAL_MS : backoffMs(failures, RETRY), signal));
     },
   };

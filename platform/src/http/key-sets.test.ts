@@ -134,3 +134,34 @@ test('keys that were had count for an hour while the issuer is away, and no othe
   vi.setSystemTime(3_602_000);
   await expectUnavailable(verify());
 });
+
+test('while the issuer is away, nobody whose key was had waits for it, and it is asked all the same', async () => {
+  const { issuer, verify } = startIssuer();
+  issuer.answer = published;
+  await verify();
+  vi.setSystemTime(600_001);
+  issuer.answer = () => Promise.reject(new TypeError('fetch failed'));
+  expect(await verify()).toBe('tests');
+  vi.setSystemTime(602_000);
+  const held = Promise.withResolvers<Response>();
+  issuer.answer = () => held.promise;
+  for (let count = 0; count < 10; count += 1) expect(await verify()).toBe('tests');
+  expect(issuer.fetches).toBe(3);
+  held.resolve(Response.json({ keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'two', alg: 'ES256' }] }));
+  await vi.waitFor(() => expect(verify('one')).rejects.toThrow('no applicable key found'), { timeout: 30_000 });
+  expect(await verify('two')).toBe('tests');
+});
+
+test('what is answered in place of keys does not make those that were had count for longer', async () => {
+  const { issuer, verify } = startIssuer();
+  issuer.answer = published;
+  await verify();
+  issuer.answer = async () => new Response('<html>', { status: 200 });
+  for (const ms of [1_800_000, 3_600_000]) {
+    vi.setSystemTime(ms);
+    expect(await verify()).toBe('tests');
+    await vi.waitFor(() => expect(issuer.fetches).toBe(ms / 1_800_000 + 1), { timeout: 30_000 });
+  }
+  vi.setSystemTime(3_602_000);
+  await expectUnavailable(verify());
+});

@@ -5,8 +5,10 @@ import {
   errors,
   type FetchImplementation,
   type FlattenedJWSInput,
+  type JWKSCacheInput,
   type JWSHeaderParameters,
   type JWTVerifyGetKey,
+  jwksCache,
 } from 'jose';
 import type { Clock } from '../clock.ts';
 import { backoffMs, sleep } from '../retry.ts';
@@ -34,14 +36,15 @@ export interface KeySetOptions {
 
 /**
  * An issuer's published keys by jose: fetched once, again after ten minutes, and for a key that is
- * not known after half a minute. While the issuer is away, keys that were had count for an hour.
+ * not known after half a minute. While the issuer is away, keys that were had count for an hour, and
+ * nobody who shows one of them waits for it.
  *
  * Where they cannot be had, verifying throws what is no JOSEError: the token may well be good.
  */
 export function createKeySet(url: URL, options: KeySetOptions): JWTVerifyGetKey {
   const { clock, fetch = globalThis.fetch, persistsMs = PERSISTS_MS } = options;
   let failure: { readonly error: Error; readonly untilMs: number } | undefined;
-  let hadAtMs = 0;
+  const had: JWKSCacheInput = {};
 
   function failureInForce(): Error | undefined {
     return failure !== undefined && clock.monotonicMs() < failure.untilMs ? failure.error : undefined;
@@ -49,32 +52,51 @@ export function createKeySet(url: URL, options: KeySetOptions): JWTVerifyGetKey 
 
   const keys = createRemoteJWKSet(url, {
     timeoutDuration: persistsMs + TIMEOUT_MS,
+    [jwksCache]: had,
     async [customFetch](address, request) {
       const error = failureInForce();
       if (error !== undefined) throw error;
-      const response = await persist(() => {
+      return persist(() => {
         const signal = AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT_MS)]);
         return fetch(address, { ...request, signal });
       }, persistsMs);
-      if (response.ok) hadAtMs = clock.monotonicMs();
-      return response;
     },
   });
 
   async function staleKey(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey | undefined> {
-    const had = keys.jwks();
-    if (had === undefined || clock.monotonicMs() - hadAtMs > STALE_MS) return undefined;
-    return createLocalJWKSet(had)(header, token).catch(() => undefined);
+    const { jwks, uat: hadAtMs } = had;
+    if (jwks === undefined || clock.now().getTime() - hadAtMs > STALE_MS) return undefined;
+    return createLocalJWKSet(jwks)(header, token).catch(() => undefined);
+  }
+
+  function failed(cause: unknown): Error {
+    const known = failureInForce();
+    if (known !== undefined) return known;
+    const error = new Error('The key set cannot be had', { cause });
+    failure = { error, untilMs: clock.monotonicMs() + PAUSE_MS };
+    return error;
+  }
+
+  function fetchAside(): void {
+    if (keys.reloading || failureInForce() !== undefined) return;
+    keys.reload().then(() => (failure = undefined), failed);
   }
 
   return async (header, token) => {
+    if (failure !== undefined && !keys.fresh) {
+      const stale = await staleKey(header, token);
+      if (stale !== undefined) {
+        fetchAside();
+        return stale;
+      }
+    }
     try {
-      return await keys(header, token);
+      const key = await keys(header, token);
+      if (failureInForce() === undefined) failure = undefined;
+      return key;
     } catch (cause) {
       if (isOfToken(cause)) throw cause;
-      const known = failureInForce();
-      const error = known ?? new Error('The key set cannot be had', { cause });
-      if (known === undefined) failure = { error, untilMs: clock.monotonicMs() + PAUSE_MS };
+      const error = failed(cause);
       const stale = await staleKey(header, token);
       if (stale !== undefined) return stale;
       throw error;
@@ -91,6 +113,8 @@ async function persist(attempt: () => Promise<Response>, forMs: number): Promise
     const isLast = performance.now() + waitMs > untilMs;
     if (result.status === 'fulfilled' && (isLast || result.value.status < 500)) return result.value;
     if (result.status === 'rejected' && isLast) throw result.reason;
+    // Else its connection would be kept until it is collected.
+    if (result.status === 'fulfilled') result.value.body?.cancel().catch(() => {});
     await sleep(waitMs);
   }
 }

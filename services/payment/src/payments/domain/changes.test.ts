@@ -144,6 +144,15 @@ describe('what a provider says', () => {
       event: 'captured',
       reason: undefined,
     },
+    {
+      what: 'the same charge, which a person took for paid with another amount before',
+      snapshot: some('succeeded', { balance: { captured: 15_050n, refunded: 0n, reserved: 0n } }, [
+        { ...charge, isBooked: true, money: { ...money, amount: 15_050n } },
+      ]),
+      changes: {},
+      event: 'unclear',
+      reason: 'wrong_amount',
+    },
   ])('$what', ({ snapshot, changes, event, reason }) => {
     const change = changeOfFact(snapshot, fact(changes), told);
     expect([change?.event, change?.reason]).toEqual([event, reason]);

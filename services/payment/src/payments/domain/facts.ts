@@ -101,7 +101,9 @@ function captureChange(
     // What is in no balance, and no longer in review, a person has decided on.
     return known.isBooked || payment.state === 'needs_review' ? { ...told, event: 'captured' } : undefined;
   }
-  const reason = moneyFault(payment.money, money);
+  // What is booked already is corrected by a person alone.
+  const corrected = known?.isBooked === true ? moneyFault(known.money, money) : undefined;
+  const reason = moneyFault(payment.money, money) ?? corrected;
   if (reason !== undefined) return { ...told, event: 'unclear', reason };
   // The same charge, told of with another amount before, is no second one.
   const hasOther = charges.some((charge) => charge !== known);

@@ -1,5 +1,6 @@
 import { createKeyStore } from '@rollcall/gateway/identity/key-store.ts';
 import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
+import { createGatewayKeys } from '@rollcall/platform/http/gateway-keys.ts';
 import { createIdentityReader, type IdentityReader } from '@rollcall/platform/http/identity.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
@@ -191,7 +192,7 @@ test('a new key is published before it signs, and what the old one signed stays 
   const reader = createIdentityReader({
     service: 'shop',
     issuer: 'rollcall',
-    jwksUrl: new URL(`${third.url}/.well-known/jwks.json`),
+    keys: createGatewayKeys(new URL(`${third.url}/.well-known/jwks.json`), systemClock),
     clock: systemClock,
   });
   await expect.poll(() => identityBy(third, reader), PATIENCE).toBe('tests');

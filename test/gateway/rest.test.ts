@@ -2,6 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '@rollcall/platform/clock.ts';
+import { createGatewayKeys } from '@rollcall/platform/http/gateway-keys.ts';
 import { createIdentityReader } from '@rollcall/platform/http/identity.ts';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -144,9 +145,9 @@ describe('a request to a registered service', () => {
     expect(decodeProtectedHeader(identity)).toMatchObject({ alg: 'ES256', typ: 'rollcall-identity+jwt' });
     const { exp = 0, iat = 0 } = decodeJwt(identity);
     expect(exp - iat).toBe(60);
-    const jwksUrl = new URL(`${gateway.url}/.well-known/jwks.json`);
+    const keys = createGatewayKeys(new URL(`${gateway.url}/.well-known/jwks.json`), systemClock);
     const readerFor = (service: string) =>
-      createIdentityReader({ service, issuer: 'rollcall', jwksUrl, clock: systemClock });
+      createIdentityReader({ service, issuer: 'rollcall', keys, clock: systemClock });
     expect(await readerFor('shop').read({ headers })).toEqual({
       subject: 'tests',
       tier: 'premium',

@@ -9,6 +9,7 @@ import { createLogger } from '../process/log.ts';
 import { callerOf, createCallerReader, requireCallers } from './callers.ts';
 import { codedErrorBody } from './errors.ts';
 import { ACCESS_TOKEN_TYPE, IDENTITY_TOKEN_TYPE, identityAudience } from './identity.ts';
+import { createKeySet } from './key-sets.ts';
 import { type App, createServer } from './server.ts';
 import { answerToServiceError } from './service-errors.ts';
 
@@ -31,7 +32,8 @@ afterAll(async () => {
 
 async function appFor(service: string, jwksUrl: URL, more: (api: App) => void = () => {}): Promise<App> {
   const accessTokenAudience = service === 'payment' ? 'rollcall' : undefined;
-  const options = { service, issuer: 'rollcall', jwksUrl, clock: systemClock, accessTokenAudience };
+  const keysOfGateway = createKeySet(jwksUrl, { clock: systemClock, persistsMs: 0 });
+  const options = { service, issuer: 'rollcall', keys: keysOfGateway, clock: systemClock, accessTokenAudience };
   const server = createServer({
     log: createLogger('test', 'silent'),
     metrics: new Registry(),

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, expect, test } from 'vitest';
+import { createGatewayKeys } from './gateway-keys.ts';
 import { createIdentityReader, IDENTITY_TOKEN_TYPE, identityAudience, identityHeaders } from './identity.ts';
 
 const pair = await generateKeyPair('ES256');
@@ -12,11 +13,12 @@ await once(server.listen(0, '127.0.0.1'), 'listening');
 afterAll(() => void server.close());
 
 let nowMs = Date.parse('2026-11-27T12:00:00Z');
+const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs };
 const reader = createIdentityReader({
   service: 'shop',
   issuer: 'rollcall',
-  jwksUrl: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`),
-  clock: { now: () => new Date(nowMs), monotonicMs: () => nowMs },
+  keys: createGatewayKeys(new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`), clock),
+  clock,
 });
 const read = (token: string) => reader.read({ headers: { [identityHeaders.token]: token } });
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose';
 import type { Clock } from '../clock.ts';
-import { createKeySet } from './key-sets.ts';
+import type { KeySet } from './key-sets.ts';
 
 /**
  * The headers by which a service knows who is calling, and whom. Only `token`
@@ -56,8 +56,7 @@ export interface Identity {
 export interface GatewayKeysOptions {
   /** `iss` of the gateway. */
   readonly issuer: string;
-  /** The gateway's `/.well-known/jwks.json`. */
-  readonly jwksUrl: URL;
+  readonly keys: KeySet;
   readonly clock: Clock;
 }
 
@@ -74,14 +73,13 @@ interface ExpectedToken {
   readonly audience: string;
 }
 
-function createVerify({ issuer, jwksUrl, clock }: GatewayKeysOptions, { typ, audience }: ExpectedToken): Verify {
-  const keySet = createKeySet(jwksUrl, { clock });
+function createVerify({ issuer, keys, clock }: GatewayKeysOptions, { typ, audience }: ExpectedToken): Verify {
   const verified = createMemory(clock);
   return async (token) => {
     const known = verified.find(token);
     if (known !== undefined) return known;
     try {
-      const { payload } = await jwtVerify(token, keySet, {
+      const { payload } = await jwtVerify(token, keys, {
         algorithms: [ALGORITHM],
         typ,
         issuer,

@@ -34,6 +34,12 @@ export interface KeySetOptions {
   readonly fetch?: FetchImplementation;
 }
 
+/** Finds the key of a token. */
+export interface KeySet extends JWTVerifyGetKey {
+  /** Fetches the keys. @throws where they cannot be had. */
+  load(): Promise<void>;
+}
+
 /**
  * An issuer's published keys by jose: fetched once, again after ten minutes, and for a key that is
  * not known after half a minute. While the issuer is away, keys that were had count for an hour, and
@@ -41,7 +47,7 @@ export interface KeySetOptions {
  *
  * Where they cannot be had, verifying throws what is no JOSEError: the token may well be good.
  */
-export function createKeySet(url: URL, options: KeySetOptions): JWTVerifyGetKey {
+export function createKeySet(url: URL, options: KeySetOptions): KeySet {
   const { clock, fetch = globalThis.fetch, persistsMs = PERSISTS_MS } = options;
   let failure: { readonly error: Error; readonly untilMs: number } | undefined;
   const had: JWKSCacheInput = {};
@@ -82,7 +88,7 @@ export function createKeySet(url: URL, options: KeySetOptions): JWTVerifyGetKey 
     keys.reload().then(() => (failure = undefined), failed);
   }
 
-  return async (header, token) => {
+  async function find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> {
     if (failure !== undefined && !keys.fresh) {
       const stale = await staleKey(header, token);
       if (stale !== undefined) {
@@ -101,7 +107,14 @@ export function createKeySet(url: URL, options: KeySetOptions): JWTVerifyGetKey 
       if (stale !== undefined) return stale;
       throw error;
     }
-  };
+  }
+
+  return Object.assign(find, {
+    load: () =>
+      keys.reload().catch((cause: unknown) => {
+        throw failed(cause);
+      }),
+  });
 }
 
 /** Tries again for so long what throws, or is answered with 5xx. */

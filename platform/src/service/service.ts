@@ -2,6 +2,7 @@ import { eventContext, type RecordEvents } from '../events/events.ts';
 import { createSubjectEvents } from '../events/subject-events.ts';
 import { endpointContext } from '../events/webhooks/store.ts';
 import { createCallerReader } from '../http/callers.ts';
+import { createGatewayKeys, keysLoader } from '../http/gateway-keys.ts';
 import type { Area } from '../http/operations/operation.ts';
 import { createDatabase } from '../postgres/database.ts';
 import { createIdempotency, type Idempotency } from '../postgres/idempotency.ts';
@@ -100,6 +101,8 @@ export async function serviceParts<Config extends ServiceConfig>(
   const made = await build({ ...context, ...ground, recordEvents: events.recordEvents });
   const { actors, sealedTables, health = [], ...api } = made;
   const parts = [{ name: 'database', isConnected: database.connected, isNeeded: true }, ...health];
+  const { jwksUrl, issuer } = config.gateway;
+  const gatewayKeys = createGatewayKeys(jwksUrl, clock);
   const app = await buildServiceApp({
     ...api,
     routes: [...api.routes, ...events.routes, healthRoutes({ service: name, version, parts })],
@@ -107,7 +110,7 @@ export async function serviceParts<Config extends ServiceConfig>(
     version,
     log,
     metrics,
-    readCaller: createCallerReader({ ...config.gateway, clock, service: name, accessTokenAudience }),
+    readCaller: createCallerReader({ issuer, keys: gatewayKeys, clock, service: name, accessTokenAudience }),
     closingLimitMs: closingLimitMs(config),
     isStopping,
     tracing: tracing && { tracer: tracing.tracer, untraced: UNTRACED, shownPath: () => HIDDEN_PATH },
@@ -120,6 +123,7 @@ export async function serviceParts<Config extends ServiceConfig>(
       ...(keys.length > 1 ? [resealer()] : []),
       ...events.actors,
       ...actors,
+      keysLoader(gatewayKeys),
       httpServer(app, { config, log, beforeClose: () => events.closeStreams() }),
       ...registrationOf(),
     ],

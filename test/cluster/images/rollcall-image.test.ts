@@ -1,5 +1,5 @@
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { constants, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { runtime } from '@rollcall/local/runtime.ts';
@@ -19,10 +19,15 @@ describe.skipIf(problem !== undefined)('the image', () => {
   let image: Unpacked;
 
   beforeAll(async () => {
+    // What it starts, too: tests beside it have a cluster on the same cores, and limits of time.
+    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
     directory = await mkdtemp(join(tmpdir(), 'rollcall-image-'));
     image = await unpack((await findRollcallImages(options)).rollcall, join(directory, 'image'));
   });
-  afterAll(() => rm(directory, { recursive: true, force: true }));
+  afterAll(async () => {
+    setPriority(constants.priority.PRIORITY_NORMAL);
+    await rm(directory, { recursive: true, force: true });
+  });
 
   test('says what it is, and runs as nobody', () => {
     expect(image.config).toMatchObject({

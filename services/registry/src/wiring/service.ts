@@ -1,5 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { createGatewayKeys, keysLoader } from '@rollcall/platform/http/gateway-keys.ts';
 import { createIdentityReader } from '@rollcall/platform/http/identity.ts';
+import type { KeySet } from '@rollcall/platform/http/key-sets.ts';
 import { connect, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createPool } from '@rollcall/platform/postgres/pool.ts';
 import { closingLimitMs, httpServer } from '@rollcall/platform/process/http-server.ts';
@@ -74,7 +76,9 @@ async function registryParts(context: ProcessContext<RegistryConfig>): Promise<P
     databaseConnected: delivery.databaseConnected,
     cache: discovery.cache,
   };
-  const authentication = createAuthentication({ connection, clock }, config.authentication);
+  const gateway = config.authentication?.gateway;
+  const gatewayKeys = gateway && createGatewayKeys(gateway.jwksUrl, clock);
+  const authentication = createAuthentication({ connection, clock, gatewayKeys }, config.authentication);
   const app = await buildApp({
     log,
     metrics,
@@ -102,6 +106,7 @@ async function registryParts(context: ProcessContext<RegistryConfig>): Promise<P
       },
       ...discovery.actors,
       ...delivery.actors,
+      ...(gatewayKeys === undefined ? [] : [keysLoader(gatewayKeys)]),
       // Stopped behind the HTTP server: what proxies need to notice the end is over by then.
       grpc,
       httpServer(app, { config, log, beforeClose }),
@@ -111,8 +116,15 @@ async function registryParts(context: ProcessContext<RegistryConfig>): Promise<P
   };
 }
 
+interface AuthenticationDeps {
+  readonly connection: KubeConnection;
+  readonly clock: Clock;
+  /** Undefined: who comes by a gateway is nobody. */
+  readonly gatewayKeys: KeySet | undefined;
+}
+
 function createAuthentication(
-  { connection, clock }: { readonly connection: KubeConnection; readonly clock: Clock },
+  { connection, clock, gatewayKeys }: AuthenticationDeps,
   config: RegistryConfig['authentication'],
 ): Authentication | undefined {
   if (config === undefined) return undefined;
@@ -120,7 +132,9 @@ function createAuthentication(
   const authenticate = authenticator({
     review: tokenReviewer({ connection, clock, audience }),
     gateway:
-      gateway && createIdentityReader({ jwksUrl: gateway.jwksUrl, issuer: gateway.issuer, clock, service: OWN_NAME }),
+      gateway &&
+      gatewayKeys &&
+      createIdentityReader({ keys: gatewayKeys, issuer: gateway.issuer, clock, service: OWN_NAME }),
   });
   return { authenticate, reads };
 }

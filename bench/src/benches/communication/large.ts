@@ -7,7 +7,7 @@ const MAILS = 20;
 const ATTACHED_BYTES = 10 * 2 ** 20;
 const PER_SUBJECT = 4;
 /** Of a pod. */
-const MOST_MIB = 512;
+const MOST_MIB = 768;
 const TIMEOUT_MS = 120_000;
 
 /** Memory while mails come at once, each with as much attached as it may have. */

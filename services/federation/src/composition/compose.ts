@@ -1,0 +1,88 @@
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import { storableText } from '@rollcall/platform/outbound/foreign-text.ts';
+import { composeServices } from '@theguild/federation-composition';
+import { type DocumentNode, parse } from 'graphql/index.js';
+
+/** A subgraph as composition takes it. */
+export interface SubgraphSource {
+  readonly name: string;
+  /** Of its GraphQL. */
+  readonly url: string;
+  readonly sdl: string;
+}
+
+/** Why subgraphs do not compose. */
+interface CompositionError {
+  /** Such as `INVALID_GRAPHQL`, or a code of the composition rules of Federation. */
+  readonly code: string;
+  readonly message: string;
+}
+
+export type Composition =
+  | { readonly supergraph: string; readonly errors?: never }
+  | { readonly supergraph?: never; readonly errors: readonly CompositionError[] };
+
+/** More are of no use to people, and each is stored. */
+const MOST_ERRORS = 50;
+const LONGEST_MESSAGE = 1000;
+/** As the library calls it. It reports paths that planners find all the same. */
+const UNSURE = { code: 'SATISFIABILITY_ERROR', rule: 'SatisfiabilityRule' };
+
+/**
+ * Pure. Composes a supergraph of subgraphs of Federation 1 and 2. Where all that is wrong is that
+ * some field seems not to be reachable, it is composed all the same: the planner has the last word.
+ *
+ * @param subgraphs each with a name of its own, in any order.
+ */
+export function compose(subgraphs: readonly SubgraphSource[]): Composition {
+  const parsed = subgraphs.map(parseSource);
+  const faults = parsed.flatMap((each) => ('fault' in each ? [each.fault] : []));
+  if (faults.length > 0) return { errors: limited(faults) };
+  const services = parsed.flatMap((each) => ('typeDefs' in each ? [each] : []));
+  const strict = composeParsed(services, []);
+  if (strict.errors?.every(({ code }) => code === UNSURE.code) !== true) return strict;
+  return composeParsed(services, [UNSURE.rule]);
+}
+
+type Parsed =
+  | { readonly fault: CompositionError }
+  | { readonly name: string; readonly url: string; readonly typeDefs: DocumentNode };
+
+function parseSource({ name, url, sdl }: SubgraphSource): Parsed {
+  if (!/[A-Za-z0-9]/.test(name)) return { fault: invalid(name, 'its name has neither a letter nor a digit of ASCII') };
+  try {
+    return { name, url, typeDefs: parse(sdl, { noLocation: true }) };
+  } catch (error) {
+    return { fault: invalid(name, error instanceof RangeError ? 'it is nested too deeply' : errorMessage(error)) };
+  }
+}
+
+function invalid(name: string, reason: string): CompositionError {
+  return { code: 'INVALID_GRAPHQL', message: `[${name}] ${reason}` };
+}
+
+function composeParsed(
+  services: readonly { name: string; url: string; typeDefs: DocumentNode }[],
+  disableValidationRules: string[],
+): Composition {
+  try {
+    const composed = composeServices([...services], { disableValidationRules });
+    if (composed.errors === undefined) return { supergraph: composed.supergraphSdl };
+    const told = composed.errors.map(({ message, extensions }) => ({ code: codeOf(extensions), message }));
+    return { errors: limited(told) };
+  } catch (error) {
+    // The library throws on some documents that no rule of its own has refused before.
+    return { errors: limited([{ code: 'COMPOSITION_FAILED', message: errorMessage(error) }]) };
+  }
+}
+
+function codeOf({ code }: Readonly<Record<string, unknown>>): string {
+  return typeof code === 'string' ? code : 'COMPOSITION_FAILED';
+}
+
+function limited(errors: readonly CompositionError[]): readonly CompositionError[] {
+  return errors.slice(0, MOST_ERRORS).map(({ code, message }) => ({
+    code: storableText(code.slice(0, LONGEST_MESSAGE)),
+    message: storableText(message.slice(0, LONGEST_MESSAGE)),
+  }));
+}

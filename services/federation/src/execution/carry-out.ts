@@ -1,0 +1,178 @@
+import { Kind, parse } from 'graphql/index.js';
+import { type Found, placesOf, type Representations, represent } from './entities.ts';
+import { failedCall, invalidAnswer, readErrors, type SubgraphError } from './errors.ts';
+import { mergeInto } from './merge.ts';
+import type { Fetch, Step } from './plan.ts';
+import { type Rewrite, rewrite } from './rewrites.ts';
+import type { Supergraph } from './supergraph.ts';
+import {
+  type AnswerPath,
+  type GraphError,
+  isObject,
+  type JsonObject,
+  type SubgraphAnswer,
+  type SubgraphCall,
+} from './types.ts';
+
+/** One operation as it is carried out. */
+export interface Run {
+  readonly supergraph: Supergraph;
+  /** Those of the client, coerced. */
+  readonly variables: Readonly<JsonObject>;
+  /** What has been fetched, under the names that the client asked for, and helper fields besides. */
+  readonly data: JsonObject;
+  /** What went wrong; paths are of `data`. */
+  readonly errors: GraphError[];
+  readonly send: (call: SubgraphCall) => Promise<SubgraphAnswer>;
+  readonly signal: AbortSignal;
+}
+
+/** Carries out a plan. @throws the reason of the signal once it is aborted, and nothing else. */
+export async function carryOut(step: Step, run: Run): Promise<void> {
+  switch (step.kind) {
+    case 'sequence':
+      for (const next of step.steps) await carryOut(next, run);
+      return;
+    case 'parallel':
+      await Promise.all(step.steps.map((next) => carryOut(next, run)));
+      return;
+    case 'condition': {
+      const next = run.variables[step.variable] === true ? step.yes : step.no;
+      if (next !== undefined) await carryOut(next, run);
+      return;
+    }
+    case 'fetch':
+      await fetch(step, run);
+  }
+}
+
+async function fetch(step: Fetch, run: Run): Promise<void> {
+  const asked = represent(step.lookups, run.data, run.supergraph);
+  if (step.lookups.length > 0 && asked.found.every(({ entities }) => entities.length === 0)) return;
+  run.signal.throwIfAborted();
+  const places = new Places(step, asked, run.data);
+  try {
+    const answer = await run.send(callOf(step, asked, run.variables));
+    const errors = readErrors(answer.errors, step.subgraph);
+    run.errors.push(...errors.flatMap((error) => places.place(error)));
+    const problem = take(answer.data, { step, asked, run });
+    if (problem !== undefined && errors.length === 0) {
+      run.errors.push(...places.everywhere(invalidAnswer(problem, step.subgraph)));
+    }
+  } catch (error) {
+    run.signal.throwIfAborted();
+    run.errors.push(...places.everywhere(failedCall(error, step.subgraph)));
+  }
+}
+
+function callOf(step: Fetch, asked: Representations, known: Readonly<JsonObject>): SubgraphCall {
+  const variables: JsonObject = {};
+  for (const name of step.variables) if (Object.hasOwn(known, name)) variables[name] = known[name];
+  for (const [name, representations] of asked.byVariable) variables[name] = representations;
+  const { subgraph, query, operation, operationName } = step;
+  return { subgraph, query, variables, kind: operation, ...(operationName === undefined ? {} : { operationName }) };
+}
+
+interface Fetched {
+  readonly step: Fetch;
+  readonly asked: Representations;
+  readonly run: Run;
+}
+
+/** Merges what a subgraph brought. @returns what is wrong with it. */
+function take(data: unknown, { step, asked, run }: Fetched): string | undefined {
+  if (!isObject(data)) return 'The service answered without data';
+  if (step.lookups.length === 0) {
+    rewrite(data, step.rewrites, run.supergraph);
+    mergeInto(run.data, data);
+    return undefined;
+  }
+  const problems = asked.found.map((found) => takeEntities(data[found.lookup.field], found, { asked, run }));
+  return problems.find((problem) => problem !== undefined);
+}
+
+function takeEntities(brought: unknown, found: Found, { asked, run }: Omit<Fetched, 'step'>): string | undefined {
+  const { lookup, entities } = found;
+  if (entities.length === 0) return undefined;
+  const expected = asked.byVariable.get(lookup.variable)?.length;
+  // By position alone it is known which is which.
+  if (!Array.isArray(brought) || brought.length !== expected)
+    return 'The service answered with other entities than were asked for';
+  rewrite(brought, lookup.after, run.supergraph);
+  for (const { entity, representation } of entities) {
+    const value: unknown = brought[representation];
+    if (isObject(value)) mergeInto(entity, value);
+  }
+  return undefined;
+}
+
+/** Where in the client's answer the errors of a fetch belong. */
+class Places {
+  readonly #step: Fetch;
+  readonly #asked: Representations;
+  readonly #data: JsonObject;
+  readonly #names: ReadonlyMap<string, string>;
+
+  constructor(step: Fetch, asked: Representations, data: JsonObject) {
+    this.#step = step;
+    this.#asked = asked;
+    this.#data = data;
+    this.#names = new Map([step.rewrites, ...step.lookups.map(({ after }) => after)].flat().flatMap(renamed));
+  }
+
+  /** An entity that several places share has the error in each. */
+  place(error: SubgraphError): readonly GraphError[] {
+    const { path = [], ...rest } = error;
+    if (this.#step.lookups.length === 0) {
+      return path.length === 0 ? this.everywhere(rest) : [{ ...rest, path: this.#renamed(path) }];
+    }
+    const [field, index, ...below] = path;
+    const found = this.#asked.found.find(({ lookup }) => lookup.field === field);
+    const places = found === undefined ? [] : this.#placesOf(found, index);
+    if (places.length === 0) return this.everywhere(rest);
+    return places.map((place) => ({ ...rest, path: [...place, ...this.#renamed(below)] }));
+  }
+
+  /** An error of all that the fetch was to bring: at what its places have in common. */
+  everywhere(error: Omit<GraphError, 'path'>): readonly GraphError[] {
+    if (this.#step.lookups.length === 0)
+      return rootKeys(this.#step.query).map((key) => ({ ...error, path: this.#renamed([key]) }));
+    return this.#asked.found.flatMap((found) => {
+      const [first, ...others] = this.#placesOf(found);
+      return first === undefined ? [] : [{ ...error, path: others.reduce(commonPath, first) }];
+    });
+  }
+
+  /** The places of the entities of a lookup, or of those with one representation. */
+  #placesOf({ lookup, entities }: Found, representation?: string | number): readonly AnswerPath[] {
+    const places = lookup.paths.map((path) => placesOf(this.#data, path));
+    return entities
+      .filter((one) => representation === undefined || one.representation === representation)
+      .flatMap(({ entity }) => places.flatMap((of) => of.get(entity) ?? []));
+  }
+
+  #renamed(path: AnswerPath): AnswerPath {
+    return path.map((key) => (typeof key === 'string' ? (this.#names.get(key) ?? key) : key));
+  }
+}
+
+/** What a rewrite names differently, by the name in the answer of the subgraph. */
+function renamed({ path, renameTo }: Rewrite): readonly [string, string][] {
+  const last = path.at(-1);
+  return renameTo !== undefined && last !== undefined && 'key' in last ? [[last.key, renameTo]] : [];
+}
+
+function commonPath(a: AnswerPath, b: AnswerPath): AnswerPath {
+  const end = a.findIndex((key, index) => key !== b[index]);
+  return end === -1 ? a : a.slice(0, end);
+}
+
+function rootKeys(query: string): readonly string[] {
+  return parse(query).definitions.flatMap((definition) =>
+    definition.kind === Kind.OPERATION_DEFINITION
+      ? definition.selectionSet.selections.flatMap((field) =>
+          field.kind === Kind.FIELD ? [(field.alias ?? field.name).value] : [],
+        )
+      : [],
+  );
+}

@@ -1,0 +1,287 @@
+import { GraphQLError, getIntrospectionQuery } from 'graphql/index.js';
+import { describe, expect, test } from 'vitest';
+import { FEDERATION_2, federate } from '../testing/federate.ts';
+
+function library() {
+  return federate({
+    books: {
+      sdl: `${FEDERATION_2} type Query { books(first: Int = 2): [Book!]! book(id: ID!): Book shelf: Shelf! }
+        type Mutation { lend(id: ID!): Book }
+        type Shelf { name: String! books: [Book!]! }
+        type Book @key(fields: "id") { id: ID! title: String! pages: Int }`,
+      resolvers: {
+        Query: {
+          books: (_, { first }) =>
+            ['b1', 'b2', 'b3'].slice(0, Number(first)).map((id) => ({ id, title: `T ${id}`, pages: 9 })),
+          book: (_, { id }) => ({ id, title: `T ${String(id)}` }),
+          shelf: () => ({ name: 'S', books: ['b1', 'b2'].map((id) => ({ id, title: `T ${id}` })) }),
+        },
+      },
+    },
+    reviews: {
+      sdl: `${FEDERATION_2} type Book @key(fields: "id") { id: ID! stars: Int! critic: Critic words: [String!] }
+        type Critic { name: String! age: Int! }`,
+      resolvers: {
+        Book: { stars: () => 5, critic: () => ({ name: 'C', age: 40 }), words: () => ['fine'] },
+      },
+    },
+  });
+}
+
+const refused = (message: string) => ({
+  errors: [expect.objectContaining({ message: expect.stringContaining(message) })],
+});
+
+describe('requests', () => {
+  const graph = library();
+
+  test.each([
+    ['no GraphQL', '{ books {', {}, 'Syntax Error'],
+    ['an unknown field', '{ nothing }', {}, 'Cannot query field "nothing"'],
+    ['two operations and no name', 'query A { shelf { name } } query B { shelf { name } }', {}, 'operationName'],
+    ['an unknown operation', 'query A { shelf { name } }', { operationName: 'B' }, 'operationName'],
+    ['no operation', 'fragment F on Shelf { name } ', {}, 'Fragment "F" is never used'],
+    ['a variable of a wrong type', 'query ($n: Int) { books(first: $n) { id } }', { variables: { n: 'x' } }, '"$n"'],
+    ['a variable that is missing', 'query ($id: ID!) { book(id: $id) { id } }', {}, '"$id"'],
+    ['a name that is no key of JavaScript', '{ __proto__: shelf { name } }', {}, '__proto__'],
+    ['a document that is too deep', `{ ${'shelf {'.repeat(100_000)}`, {}, 'too deep'],
+  ])('%s is refused, and no subgraph is asked', async (...[, query, more, message]) => {
+    const answer = await graph.ask(query, more);
+    expect(answer).toEqual(refused(message));
+    expect(answer.errors?.[0]?.extensions).toEqual({ code: 'INVALID_REQUEST' });
+    expect(graph.asked()).toEqual([]);
+  });
+
+  test('the operation of the name is executed', async () => {
+    const query = 'query A { shelf { name } } query B { book(id: "x") { title } }';
+    expect(await graph.ask(query, { operationName: 'A' })).toEqual({ data: { shelf: { name: 'S' } } });
+    expect(await graph.ask(query, { operationName: 'B' })).toEqual({ data: { book: { title: 'T x' } } });
+  });
+
+  test('defaults of arguments and of variables count', async () => {
+    const query = 'query ($n: Int = 1) { books { id } one: books(first: $n) { id } }';
+    expect(await graph.ask(query)).toEqual({ data: { books: [{ id: 'b1' }, { id: 'b2' }], one: [{ id: 'b1' }] } });
+    expect(await graph.ask(query, { variables: { n: 3 } })).toMatchObject({ data: { one: [{}, {}, { id: 'b3' }] } });
+  });
+
+  test('fields come in the order that they are asked for, and nothing besides', async () => {
+    const answer = await graph.ask(
+      'query { b: books(first: 1) { stars ...F title } } fragment F on Book { pages name: title stars }',
+    );
+    expect(JSON.stringify(answer)).toBe('{"data":{"b":[{"stars":5,"pages":9,"name":"T b1","title":"T b1"}]}}');
+  });
+
+  test('names that objects of JavaScript have by themselves', async () => {
+    const query = '{ constructor: shelf { toString: name } book(id: "b1") { valueOf: stars hasOwnProperty: pages } }';
+    expect(await graph.ask(query)).toEqual({
+      data: { constructor: { toString: 'S' }, book: { valueOf: 5, hasOwnProperty: null } },
+    });
+  });
+
+  test('fragments that double with each level are refused', async () => {
+    const fragments = Array.from({ length: 40 }, (_, at) => `fragment F${at} on Shelf { ...F${at + 1} ...F${at + 1} }`);
+    const query = `{ shelf { ...F0 } } ${fragments.join(' ')} fragment F40 on Shelf { name }`;
+    expect(await graph.ask(query)).toEqual(refused('too large'));
+  });
+});
+
+describe('introspection', () => {
+  const graph = library();
+
+  test('is answered from what clients see, beside other fields', async () => {
+    const answer = await graph.ask(
+      `query ($n: String!) { type: __type(name: $n) { name fields { name } } __typename shelf { __typename name }
+        no: __type(name: "join__Graph") { name } schema: __schema { queryType { name } } }`,
+      { variables: { n: 'Book' } },
+    );
+    const names = ['critic', 'id', 'pages', 'stars', 'title', 'words'];
+    expect(answer.errors).toBeUndefined();
+    expect(answer.data).toMatchObject({
+      __typename: 'Query',
+      shelf: { __typename: 'Shelf', name: 'S' },
+      no: null,
+      schema: { queryType: { name: 'Query' } },
+    });
+    expect(JSON.stringify(answer.data?.['type'])).toContain('"name":"Book"');
+    for (const name of names) expect(JSON.stringify(answer.data?.['type'])).toContain(`{"name":"${name}"}`);
+    expect(graph.asked()).toEqual(['books']);
+  });
+
+  test('alone it asks no subgraph', async () => {
+    const answer = await graph.ask(getIntrospectionQuery());
+    expect(answer.errors).toBeUndefined();
+    expect(JSON.stringify(answer.data)).not.toContain('join__');
+    expect(await graph.ask('{ __typename }')).toEqual({ data: { __typename: 'Query' } });
+    expect(await graph.ask('mutation { __typename }')).toEqual({ data: { __typename: 'Mutation' } });
+    expect(graph.asked()).toEqual([]);
+  });
+});
+
+describe('errors of subgraphs', () => {
+  test('come with the path of the client, through entities and lists', async () => {
+    const graph = library();
+    graph.interfere = ({ subgraph }) =>
+      subgraph === 'reviews'
+        ? {
+            data: {
+              _entities: [
+                { __typename: 'Book', critic: null },
+                { __typename: 'Book', critic: { name: 'D' } },
+              ],
+            },
+            errors: [{ message: 'no critic', path: ['_entities', 0, 'critic'], extensions: { code: 'SHY', more: 1 } }],
+          }
+        : undefined;
+    expect(await graph.ask('{ shelf { books { critic { name } } } }')).toEqual({
+      data: { shelf: { books: [{ critic: null }, { critic: { name: 'D' } }] } },
+      errors: [
+        {
+          message: 'no critic',
+          path: ['shelf', 'books', 0, 'critic'],
+          extensions: { code: 'SHY', more: 1, service: 'reviews' },
+        },
+      ],
+    });
+  });
+
+  test('of one entity in two places are in both', async () => {
+    const graph = library();
+    graph.interfere = ({ subgraph }) => {
+      if (subgraph === 'books') return { data: { books: [1, 1].map(() => ({ __typename: 'Book', id: 'same' })) } };
+      return { data: { _entities: [{ words: null }] }, errors: [{ message: 'none', path: ['_entities', 0, 'words'] }] };
+    };
+    const { data, errors } = await graph.ask('{ books { words } }');
+    expect(data).toEqual({ books: [{ words: null }, { words: null }] });
+    expect(errors?.map(({ path }) => path)).toEqual([
+      ['books', 0, 'words'],
+      ['books', 1, 'words'],
+    ]);
+    expect(errors?.[0]?.extensions).toEqual({ code: 'SUBGRAPH_ERROR', service: 'reviews' });
+  });
+
+  test('a null where none may be takes its object away, with one error', async () => {
+    const graph = library();
+    graph.interfere = ({ subgraph }) =>
+      subgraph === 'reviews' ? { data: { _entities: [{ critic: { name: 'E', age: null } }] } } : undefined;
+    expect(await graph.ask('{ book(id: "b1") { title critic { name age } } }')).toEqual({
+      data: { book: { title: 'T b1', critic: null } },
+      errors: [
+        {
+          message: 'Cannot return null for non-nullable field Critic.age',
+          path: ['book', 'critic', 'age'],
+          extensions: { code: 'INVALID_SUBGRAPH_ANSWER' },
+        },
+      ],
+    });
+  });
+
+  test('up to the root, never without an error', async () => {
+    const graph = library();
+    graph.interfere = ({ subgraph }) => {
+      if (subgraph === 'reviews') throw new Error('connect ECONNREFUSED 10.1.2.3');
+      return undefined;
+    };
+    expect(await graph.ask('{ shelf { books { title stars } } }')).toEqual({
+      data: null,
+      errors: [
+        {
+          message: 'The service did not answer',
+          path: ['shelf', 'books'],
+          extensions: { code: 'SUBGRAPH_UNAVAILABLE', service: 'reviews' },
+        },
+      ],
+    });
+  });
+
+  test('a subgraph that fails leaves the others their answer', async () => {
+    const graph = library();
+    graph.interfere = ({ subgraph }) => {
+      if (subgraph === 'reviews') throw new GraphQLError('It is too busy', { extensions: { code: 'BUSY' } });
+      return undefined;
+    };
+    expect(await graph.ask('{ book(id: "b1") { title critic { name } } }')).toEqual({
+      data: { book: { title: 'T b1', critic: null } },
+      errors: [{ message: 'It is too busy', path: ['book'], extensions: { code: 'BUSY', service: 'reviews' } }],
+    });
+  });
+
+  test('each root field of a failed call has one', async () => {
+    const graph = library();
+    graph.interfere = () => ({ errors: [{ message: 'broken' }] });
+    const { data, errors } = await graph.ask('{ a: book(id: "b1") { id } b: book(id: "b2") { id } }');
+    expect(data).toEqual({ a: null, b: null });
+    expect(errors?.map(({ path }) => path)).toEqual([['a'], ['b']]);
+  });
+});
+
+describe('subgraphs that answer wrongly', () => {
+  test.each([
+    ['nothing', {}],
+    ['text', { data: 'text' }],
+    ['fewer entities than were asked for', { data: { _entities: [{ critic: { name: 'F' } }] } }],
+    ['no list of entities', { data: { _entities: {} } }],
+  ])('%s', async (_, answer) => {
+    const graph = library();
+    graph.interfere = ({ subgraph }) => (subgraph === 'reviews' ? answer : undefined);
+    expect(await graph.ask('{ books { id critic { name } } }')).toEqual({
+      data: { books: ['b1', 'b2'].map((id) => ({ id, critic: null })) },
+      errors: [
+        {
+          message: expect.stringContaining('The service answered'),
+          path: ['books'],
+          extensions: { code: 'INVALID_SUBGRAPH_ANSWER', service: 'reviews' },
+        },
+      ],
+    });
+  });
+
+  test.each([
+    ['a text for an object', { critic: 'C' }, { critic: null }],
+    ['an object for a text', { critic: { name: {} } }, { critic: null }],
+    ['an object for a list', { words: { length: 1 } }, { words: null }],
+    ['a list in a list', { words: [['x']] }, { words: null }],
+  ])('%s', async (_, entity, expected) => {
+    const graph = library();
+    graph.interfere = ({ subgraph }) => (subgraph === 'reviews' ? { data: { _entities: [entity] } } : undefined);
+    const field = 'critic' in entity ? 'critic { name }' : 'words';
+    expect(await graph.ask(`{ book(id: "b1") { ${field} } }`)).toEqual({
+      data: { book: expected },
+      errors: [expect.objectContaining({ extensions: { code: 'INVALID_SUBGRAPH_ANSWER' } })],
+    });
+  });
+
+  test('errors that are none, and keys that are prototypes, do no harm', async () => {
+    const graph = library();
+    const data: unknown = JSON.parse(
+      '{"_entities":[{"__proto__":{"polluted":1},"critic":{"__proto__":{"polluted":1},"name":"G"}}]}',
+    );
+    graph.interfere = ({ subgraph }) =>
+      subgraph === 'reviews' ? { data, errors: [null, 7, { message: 8, path: 'x' }] } : undefined;
+    const answer = await graph.ask('{ book(id: "b1") { critic { name } } }');
+    expect(answer.data).toEqual({ book: { critic: { name: 'G' } } });
+    expect(answer.errors).toHaveLength(3);
+    expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
+  });
+});
+
+test('an aborted request ends with the reason of its signal, and asks nobody any more', async () => {
+  const graph = library();
+  const controller = new AbortController();
+  graph.interfere = () => {
+    controller.abort(new Error('over'));
+    return undefined;
+  };
+  const request = { query: '{ books { stars } }', context: undefined };
+  await expect(graph.graph.execute(request, controller.signal)).rejects.toThrow('over');
+  expect(graph.asked()).toEqual(['books']);
+});
+
+test('a graph tells its subgraphs and what clients see', () => {
+  const { graph } = library();
+  expect([...graph.subgraphs]).toEqual([
+    ['books', 'http://books/api/graphql'],
+    ['reviews', 'http://reviews/api/graphql'],
+  ]);
+  expect(graph.apiSchema.getType('Book')).toBeDefined();
+  expect(graph.apiSchema.getType('join__Graph')).toBeUndefined();
+});

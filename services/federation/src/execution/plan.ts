@@ -1,0 +1,122 @@
+import type {
+  BatchFetchNode,
+  FetchNode,
+  FlattenNodePathSegment,
+  PlanNode,
+  QueryPlan,
+  RequiresSelection,
+} from '@graphql-hive/router-query-planner';
+import { type Rewrite, readRewrites } from './rewrites.ts';
+
+/** What to do for an operation: a query plan in the form that is executed. */
+export type Step =
+  | { readonly kind: 'sequence' | 'parallel'; readonly steps: readonly Step[] }
+  | {
+      readonly kind: 'condition';
+      readonly variable: string;
+      readonly yes: Step | undefined;
+      readonly no: Step | undefined;
+    }
+  | Fetch;
+
+/** One call of a subgraph: of root fields, or of entities that are known already. */
+export interface Fetch {
+  readonly kind: 'fetch';
+  readonly subgraph: string;
+  readonly query: string;
+  readonly operation: 'query' | 'mutation';
+  readonly operationName: string | undefined;
+  /** The client's variables that it uses. */
+  readonly variables: readonly string[];
+  /** Empty for a fetch of root fields. */
+  readonly lookups: readonly Lookup[];
+  /** Changes of root fields. */
+  readonly rewrites: readonly Rewrite[];
+}
+
+/** A field of a fetch that gets representations of entities and answers with what is asked of them. */
+export interface Lookup {
+  /** `_entities`, or its alias. */
+  readonly field: string;
+  /** Of the representations. Two fields may share one. */
+  readonly variable: string;
+  /** Where the entities are in the answer. */
+  readonly paths: readonly EntityPath[];
+  readonly requires: readonly RequiresSelection[];
+  readonly before: readonly Rewrite[];
+  readonly after: readonly Rewrite[];
+}
+
+export type EntityPath = readonly EntityPathStep[];
+
+/** Into a field, into each item of a list, or on only with objects of these types. */
+type EntityPathStep = { readonly field: string } | 'items' | { readonly types: readonly string[] };
+
+/** Undefined: there is nothing to fetch. @throws Error for what is no plan of a query or mutation. */
+export function readPlan({ node }: QueryPlan): Step | undefined {
+  return node === undefined ? undefined : readNode(node);
+}
+
+function readNode(node: PlanNode): Step {
+  switch (node.kind) {
+    case 'Sequence':
+      return { kind: 'sequence', steps: node.nodes.map(readNode) };
+    case 'Parallel':
+      return { kind: 'parallel', steps: node.nodes.map(readNode) };
+    case 'Condition':
+      return {
+        kind: 'condition',
+        variable: node.condition,
+        // Null where there is none, whatever its type says.
+        yes: node.ifClause ? readNode(node.ifClause) : undefined,
+        no: node.elseClause ? readNode(node.elseClause) : undefined,
+      };
+    case 'Fetch':
+      return readFetch(node, [], readRewrites(node.outputRewrites));
+    case 'Flatten': {
+      if (node.node.kind !== 'Fetch') break;
+      const { requires = [], inputRewrites, outputRewrites } = node.node;
+      const lookup: Lookup = {
+        field: '_entities',
+        variable: 'representations',
+        paths: [node.path.map(readStep)],
+        requires,
+        before: readRewrites(inputRewrites),
+        after: readRewrites(outputRewrites),
+      };
+      return readFetch(node.node, [lookup], []);
+    }
+    case 'BatchFetch': {
+      const lookups = node.entityBatch.aliases.map((alias) => ({
+        field: alias.alias,
+        variable: alias.representationsVariableName,
+        paths: alias.paths.map((path) => path.map(readStep)),
+        requires: alias.requires,
+        before: readRewrites(alias.inputRewrites),
+        after: readRewrites(alias.outputRewrites),
+      }));
+      return readFetch(node, lookups, []);
+    }
+    case 'Subscription':
+    case 'Defer':
+  }
+  throw new Error(`A query plan has a ${node.kind} where it cannot be carried out`);
+}
+
+function readFetch(node: FetchNode | BatchFetchNode, lookups: readonly Lookup[], rewrites: readonly Rewrite[]): Fetch {
+  return {
+    kind: 'fetch',
+    subgraph: node.serviceName,
+    query: node.operation,
+    operation: node.operationKind === 'mutation' ? 'mutation' : 'query',
+    operationName: node.operationName,
+    variables: node.variableUsages ?? [],
+    lookups,
+    rewrites,
+  };
+}
+
+function readStep(segment: FlattenNodePathSegment): EntityPathStep {
+  if (segment === '@') return 'items';
+  return 'Field' in segment ? { field: segment.Field } : { types: segment.TypeCondition };
+}

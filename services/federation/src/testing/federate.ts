@@ -1,0 +1,66 @@
+import { compose } from '../composition/compose.ts';
+import { createGraph, type Graph, type GraphAnswer, type GraphRequest } from '../execution/graph.ts';
+import type { JsonObject, SubgraphAnswer, SubgraphCall } from '../execution/types.ts';
+import { type SubgraphSource, TestSubgraph } from './subgraph.ts';
+
+/** A graph over subgraphs in memory, and what they are asked. */
+export interface TestGraph {
+  readonly graph: Graph<undefined>;
+  /** Calls since the last request, in the order that they were made. */
+  readonly calls: readonly SubgraphCall[];
+  /** Answers instead of a subgraph, until it is undefined. */
+  interfere: ((call: SubgraphCall) => SubgraphAnswer | undefined) | undefined;
+  ask(query: string, more?: Omit<Partial<GraphRequest<undefined>>, 'query'>): Promise<GraphAnswer>;
+  /** Which subgraphs the last request asked, in order. */
+  asked(): readonly string[];
+  /** The representations that the last request sent to a subgraph. */
+  sent(subgraph: string): readonly unknown[];
+}
+
+/** Prelude of a subgraph of Federation 2. */
+export const FEDERATION_2 = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key", "@shareable",
+  "@external", "@requires", "@provides", "@override", "@inaccessible", "@interfaceObject", "@extends", "@tag"])`;
+
+/** @throws Error where the subgraphs do not compose. */
+export function federate(sources: Readonly<Record<string, SubgraphSource>>): TestGraph {
+  const subgraphs = new Map(Object.entries(sources).map(([name, source]) => [name, new TestSubgraph(source)]));
+  const described = Object.entries(sources).map(([name, { sdl }]) => ({
+    name,
+    url: `http://${name}/api/graphql`,
+    sdl,
+  }));
+  const { supergraph, errors } = compose(described);
+  if (supergraph === undefined) throw new Error(`It does not compose: ${JSON.stringify(errors)}`);
+  const calls: SubgraphCall[] = [];
+  const graph = createGraph<undefined>({ supergraph, callSubgraph });
+  const federated: TestGraph = { graph, calls, interfere: undefined, ask, asked, sent };
+  return federated;
+
+  async function callSubgraph(call: SubgraphCall): Promise<SubgraphAnswer> {
+    calls.push(call);
+    const answer = federated.interfere?.(call) ?? (await subgraphs.get(call.subgraph)?.answer(call));
+    if (answer === undefined) throw new Error(`There is no subgraph ${call.subgraph}`);
+    return answer;
+  }
+
+  function ask(query: string, more: Omit<Partial<GraphRequest<undefined>>, 'query'> = {}): Promise<GraphAnswer> {
+    calls.length = 0;
+    return graph.execute({ query, context: undefined, ...more }, new AbortController().signal);
+  }
+
+  function asked(): readonly string[] {
+    return calls.map(({ subgraph }) => subgraph);
+  }
+
+  function sent(subgraph: string): readonly unknown[] {
+    return calls.filter((call) => call.subgraph === subgraph).flatMap(({ variables }) => representationsIn(variables));
+  }
+}
+
+function representationsIn(variables: Readonly<JsonObject>): readonly unknown[] {
+  return Object.values(variables).flatMap((value) => (isRepresentations(value) ? value : []));
+}
+
+function isRepresentations(value: unknown): value is readonly JsonObject[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'object' && one !== null && '__typename' in one);
+}

@@ -5,6 +5,7 @@ import { streamErrors } from '../platform/src/events/stream-route.ts';
 import { webhookErrors } from '../platform/src/events/webhooks/errors.ts';
 import { serverErrors } from '../platform/src/http/errors.ts';
 import { errorCatalogue as communicationErrors } from '../services/communication/src/errors.ts';
+import { errorCatalogue as federationErrors } from '../services/federation/src/errors.ts';
 import { errorCatalogue as gatewayErrors } from '../services/gateway/src/errors.ts';
 import { errorCatalogue as paymentErrors } from '../services/payment/src/domain/errors.ts';
 import { errorCatalogue as registryErrors } from '../services/registry/src/common/errors.ts';
@@ -56,6 +57,14 @@ Likewise.
 | status | when | \`code\` |
 | --- | --- | --- |
 ${rowsOf(paymentErrors)}
+
+## Federation
+
+Likewise.
+
+| status | when | \`code\` |
+| --- | --- | --- |
+${rowsOf(federationErrors)}
 
 ## Communication and payment
 

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { communicationOperations } from '../platform/src/http/operations/communication.ts';
+import { federationOperations } from '../platform/src/http/operations/federation.ts';
 import type { Operation } from '../platform/src/http/operations/operation.ts';
 import { paymentOperations } from '../platform/src/http/operations/payment.ts';
 import { registryOperations } from '../platform/src/http/operations/registry.ts';
@@ -52,6 +53,12 @@ ${administrators('messages', 'templates', 'suppressions')}
 ${table(paymentOperations, ['rest', 'graphql', 'webSocket'])}
 
 ${administrators('payments', 'billing')}
+
+## Federation
+
+Paths are below \`/api\` at the service.
+
+${table(federationOperations, ['rest'])}
 
 ## GraphQL
 

@@ -1,43 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { communicationProcess } from '@rollcall/communication/service.ts';
-import { IDENTITY_TOKEN_TYPE, identityAudience, identityHeaders } from '@rollcall/platform/http/identity.ts';
-import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { identityHeaders } from '@rollcall/platform/http/identity.ts';
 import { inject } from 'vitest';
+import { startIdentityIssuer } from '../support/identity-issuer.ts';
 import { type Answer, type RunningService, startService } from '../support/replica.ts';
 
 const ALL_SCOPES = 'messages:send messages:read templates:write suppressions:write';
-
-/** The keys of a gateway, and identities that it would sign. */
-interface IdentityIssuer extends AsyncDisposable {
-  readonly jwksUrl: string;
-  identityOf(subject: string, scope: string): Promise<string>;
-}
-
-async function startIdentityIssuer(): Promise<IdentityIssuer> {
-  const pair = await generateKeyPair('ES256');
-  const keySet = JSON.stringify({ keys: [{ ...(await exportJWK(pair.publicKey)), alg: 'ES256', kid: 'one' }] });
-  const server = createServer((_request, response) => response.end(keySet));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return {
-    jwksUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    identityOf: (subject, scope) =>
-      new SignJWT({ sub: subject, scope, aud: identityAudience('communication'), iss: 'rollcall' })
-        .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: IDENTITY_TOKEN_TYPE })
-        .setExpirationTime('1 hour')
-        .sign(pair.privateKey),
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      const closed = once(server, 'close');
-      server.close();
-      await closed;
-    },
-  };
-}
 
 interface Call {
   readonly body?: unknown;
@@ -70,7 +40,7 @@ export interface CommunicationOptions {
 export async function startCommunication(options: CommunicationOptions): Promise<CommunicationService> {
   const { databaseUrl, settings = {} } = options;
   await using stack = new AsyncDisposableStack();
-  const issuer = stack.use(await startIdentityIssuer());
+  const issuer = stack.use(await startIdentityIssuer('communication'));
   const directory = await mkdtemp(join(inject('temporaryDirectory'), 'communication-'));
   const keysFile = join(directory, 'vault-keys.json');
   const { keys = [newVaultKey()] } = options;

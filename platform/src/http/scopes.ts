@@ -1,4 +1,5 @@
 import { communicationOperations } from './operations/communication.ts';
+import { federationOperations } from './operations/federation.ts';
 import type { Area, Operation, Scope } from './operations/operation.ts';
 import { paymentOperations } from './operations/payment.ts';
 import { registryOperations } from './operations/registry.ts';
@@ -16,6 +17,7 @@ export const serviceOperations: ReadonlyMap<string, readonly Operation[]> = new 
   ['registry', registryOperations],
   ['communication', communicationOperations],
   ['payment', paymentOperations],
+  ['federation', federationOperations],
 ]);
 
 interface RestRow {
@@ -40,7 +42,7 @@ function rowsOf(operation: Operation): readonly RestRow[] {
  * without parameters.
  *
  * @param service its registered name.
- * @param path below `/api/v1`, as it came or as a route has it (`/services/:service_name`).
+ * @param path below the base of the service, as it came or as a route has it (`/services/:service_name`).
  * @returns undefined where there is no such route, or no such table.
  */
 export function restOperation(service: string, method: string, path: string): Operation | undefined {

@@ -23,11 +23,15 @@ declare module 'fastify' {
 /** A group of routes. */
 export type Routes = (app: App) => void;
 
-/** What a service of subjects offers. */
+/** What a service offers. */
 export interface ServiceApi extends Pick<OpenApiOptions, 'title' | 'description' | 'tags'> {
-  /** Paths are relative to `/api/v1`; each is in the table of scopes. */
+  /** Where its paths begin; `/api/v1` when absent. */
+  readonly base?: '/api/v1' | '/api';
+  /** Whether its POST take an Idempotency-Key; they do when absent. */
+  readonly areKeyed?: boolean;
+  /** Paths are relative to the base; each is in the table of scopes. */
   readonly routes: readonly Routes[];
-  /** Pages for people, outside of `/api/v1`: open to all. */
+  /** Pages for people, outside of the base: open to all. */
   readonly pages?: readonly Routes[];
   /** At `/api/graphql`. */
   readonly subgraph?: Pick<SubgraphOptions, 'sdl' | 'resolvers'>;
@@ -55,17 +59,18 @@ const Refusal = Type.Object({
   }),
 });
 
-/** The HTTP application of a service of subjects (docs/decisions/0310). It does not listen. */
+/** The HTTP application of a service (docs/decisions/0310). It does not listen. */
 export async function buildServiceApp(options: ServiceAppOptions): Promise<App> {
   const { service, version, routes, pages = [], subgraph, readCaller, ...server } = options;
+  const { base = '/api/v1', areKeyed = true } = options;
   const app = createServer({ ...server, mapError: answerToServiceError, renderError: codedErrorBody });
   const { title, description, tags } = options;
   const entry = {
     service,
-    message: 'All paths begin with /api/v1; `documentation` shows them to people, `openapi` to programs.',
-    documentation: '/api/v1/docs',
-    openapi: '/api/v1/openapi.json',
-    health: '/api/v1/health',
+    message: `All paths begin with ${base}; \`documentation\` shows them to people, \`openapi\` to programs.`,
+    documentation: `${base}/docs`,
+    openapi: `${base}/openapi.json`,
+    health: `${base}/health`,
     ...(subgraph === undefined ? {} : { graphql: '/api/graphql' }),
   };
   app.get('/', { schema: { hide: true } }, () => entry);
@@ -85,13 +90,16 @@ export async function buildServiceApp(options: ServiceAppOptions): Promise<App> 
         bearer: "A token of the gateway's, which passes on who calls",
         isOpen,
         mayBeOpen: false,
-        refusals: (route) => [...commonRefusals(refusingOf(route, isOpen(route))), ...refusesOf(route)],
+        refusals: (route) => [
+          ...commonRefusals({ ...refusingOf(route), isKeyed: areKeyed && route.method === 'POST' }),
+          ...refusesOf(route),
+        ],
         refusal: { $ref: '#/components/schemas/Refusal' },
       });
       for (const register of routes) register(api);
       api.get('/openapi.json', { schema: { hide: true } }, () => api.swagger());
     },
-    { prefix: '/api/v1' },
+    { prefix: base },
   );
   return app;
 }
@@ -100,8 +108,8 @@ function isOpen({ config }: RouteOptions): boolean {
   return config?.operation?.scope === undefined;
 }
 
-function refusingOf({ method, url }: RouteOptions, isOpen: boolean) {
-  return { needsCaller: !isOpen, isOfOne: url.includes(':'), isKeyed: method === 'POST' };
+function refusingOf(route: RouteOptions) {
+  return { needsCaller: !isOpen(route), isOfOne: route.url.includes(':') };
 }
 
 function refusesOf({ config }: RouteOptions): readonly ErrorKind[] {

@@ -4,26 +4,15 @@ import { type AllowedAddresses, allowedAddresses } from '../outbound/address-rul
 import { type ApiConfig, apiConfig, apiSettings } from '../process/settings.ts';
 import { httpUrlFault } from '../service-address.ts';
 
-/** Settings of communication and payment alike, to be spread into the schema of each. */
-export const serviceSettings = (port: number) => ({
+/** Settings of every service with a database that is registered, to be spread into the schema of each. */
+export const registeredSettings = (port: number) => ({
   ...apiSettings(port),
   ROLLCALL_DATABASE_URL: Type.String({ minLength: 1, description: 'postgres://user:password@host:port/database' }),
-  ROLLCALL_VAULT_KEYS_FILE: Type.String({
-    minLength: 1,
-    description: 'Keys that seal what is personal or secret in the database: YAML, `keys: [{id, key}]`',
-  }),
-  ROLLCALL_PROVIDERS_FILE: Type.Optional(
-    Type.String({ minLength: 1, description: 'Providers and their credentials, in YAML; absent: none' }),
-  ),
   ROLLCALL_GATEWAY_KEYS_URL: Type.String({
     minLength: 1,
     description: "The gateway's key set, /.well-known/jwks.json",
   }),
   ROLLCALL_GATEWAY_ISSUER: Type.String({ minLength: 1, default: 'rollcall' }),
-  ROLLCALL_PUBLIC_URL: Type.String({
-    minLength: 1,
-    description: 'Where people and providers reach the gateway: base URL of links and of notifications',
-  }),
   ROLLCALL_REGISTRY_URLS: Type.Optional(
     Type.String({ minLength: 1, description: 'Base URLs of registries, separated by commas; absent: not registered' }),
   ),
@@ -33,43 +22,71 @@ export const serviceSettings = (port: number) => ({
   ROLLCALL_POD_IP: Type.Optional(
     Type.String({ minLength: 1, description: 'In place of ROLLCALL_SERVICE_URL: the address of the pod' }),
   ),
+});
+
+/** Settings of communication and payment alike, to be spread into the schema of each. */
+export const serviceSettings = (port: number) => ({
+  ...registeredSettings(port),
+  ROLLCALL_VAULT_KEYS_FILE: Type.String({
+    minLength: 1,
+    description: 'Keys that seal what is personal or secret in the database: YAML, `keys: [{id, key}]`',
+  }),
+  ROLLCALL_PROVIDERS_FILE: Type.Optional(
+    Type.String({ minLength: 1, description: 'Providers and their credentials, in YAML; absent: none' }),
+  ),
+  ROLLCALL_PUBLIC_URL: Type.String({
+    minLength: 1,
+    description: 'Where people and providers reach the gateway: base URL of links and of notifications',
+  }),
   ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(allowedAddresses, { default: 'public' }),
   ROLLCALL_PROVIDER_ADDRESSES: Type.Enum(allowedAddresses, { default: 'public' }),
 });
 
-/** What communication and payment are told alike. */
-export interface ServiceConfig extends ApiConfig {
+/** What every service with a database that is registered is told. */
+interface RegisteredConfig extends ApiConfig {
   readonly databaseUrl: string;
+  readonly gateway: { readonly jwksUrl: URL; readonly issuer: string };
+  /** Undefined: it is not registered. */
+  readonly registration: { readonly registries: readonly string[]; readonly url: string } | undefined;
+}
+
+/** What communication and payment are told alike. */
+export interface ServiceConfig extends RegisteredConfig {
   /** Path of a file for `readVaultKeys`. */
   readonly vaultKeysFile: string;
   /** Path. Undefined: there are no providers. */
   readonly providersFile: string | undefined;
-  readonly gateway: { readonly jwksUrl: URL; readonly issuer: string };
   /** Where people and providers reach the gateway, without a slash at its end. */
   readonly publicUrl: string;
-  /** Undefined: it is not registered. */
-  readonly registration: { readonly registries: readonly string[]; readonly url: string } | undefined;
   /** Where webhooks of subjects may be. */
   readonly webhookAddresses: AllowedAddresses;
   /** Where providers may be. */
   readonly providerAddresses: AllowedAddresses;
 }
 
-type Parsed = Static<TObject<ReturnType<typeof serviceSettings>>>;
+type Parsed = Static<TObject<ReturnType<typeof registeredSettings>>>;
 
 /** @throws Error naming the variable that is no URL, or lacks another. */
-export function serviceConfig(parsed: Parsed): ServiceConfig {
-  const { ROLLCALL_GATEWAY_KEYS_URL: keysUrl, ROLLCALL_PUBLIC_URL: publicUrl } = parsed;
+export function registeredConfig(parsed: Parsed): RegisteredConfig {
+  const { ROLLCALL_GATEWAY_KEYS_URL: keysUrl } = parsed;
   requireUrl('ROLLCALL_GATEWAY_KEYS_URL', keysUrl);
-  requireUrl('ROLLCALL_PUBLIC_URL', publicUrl);
   return {
     ...apiConfig(parsed),
     databaseUrl: parsed.ROLLCALL_DATABASE_URL,
+    gateway: { jwksUrl: new URL(keysUrl), issuer: parsed.ROLLCALL_GATEWAY_ISSUER },
+    registration: registrationOf(parsed),
+  };
+}
+
+/** @throws Error naming the variable that is no URL, or lacks another. */
+export function serviceConfig(parsed: Static<TObject<ReturnType<typeof serviceSettings>>>): ServiceConfig {
+  const { ROLLCALL_PUBLIC_URL: publicUrl } = parsed;
+  requireUrl('ROLLCALL_PUBLIC_URL', publicUrl);
+  return {
+    ...registeredConfig(parsed),
     vaultKeysFile: parsed.ROLLCALL_VAULT_KEYS_FILE,
     providersFile: parsed.ROLLCALL_PROVIDERS_FILE,
-    gateway: { jwksUrl: new URL(keysUrl), issuer: parsed.ROLLCALL_GATEWAY_ISSUER },
     publicUrl: publicUrl.replace(/\/+$/, ''),
-    registration: registrationOf(parsed),
     webhookAddresses: parsed.ROLLCALL_WEBHOOK_ADDRESSES,
     providerAddresses: parsed.ROLLCALL_PROVIDER_ADDRESSES,
   };

@@ -15,7 +15,9 @@ export type Scope =
   | 'payments:read'
   | 'refunds:write'
   | 'billing:write'
-  | 'billing:read';
+  | 'billing:read'
+  | 'schemas:read'
+  | 'schemas:write';
 
 type MessageArea = 'messages' | 'templates' | 'suppressions';
 type PaymentArea = 'payments' | 'billing';
@@ -30,7 +32,8 @@ export interface Operation {
   /** What a client of the gateway needs for it. Undefined: nothing, not even a token at the service. */
   readonly scope: Scope | undefined;
   /**
-   * `METHOD /path` below the service's `/api/v1`, which the gateway has at `/api/v1/<service>`.
+   * `METHOD /path` below the service's `/api/v1`, which the gateway has at `/api/v1/<service>`;
+   * of federation below `/api`.
    * HEAD is GET.
    */
   readonly rest: readonly string[];

@@ -12,7 +12,7 @@ export interface SubgraphSource {
 }
 
 /** Why subgraphs do not compose. */
-interface CompositionError {
+export interface CompositionError {
   /** Such as `INVALID_GRAPHQL`, or a code of the composition rules of Federation. */
   readonly code: string;
   readonly message: string;
@@ -21,6 +21,9 @@ interface CompositionError {
 export type Composition =
   | { readonly supergraph: string; readonly errors?: never }
   | { readonly supergraph?: never; readonly errors: readonly CompositionError[] };
+
+/** Of a set that took more time or memory than there is; see `createComposer`. */
+export const LIMIT_CODE = 'COMPOSITION_LIMIT';
 
 /** More are of no use to people, and each is stored. */
 const MOST_ERRORS = 50;

@@ -1,0 +1,27 @@
+import type { Operation } from './operation.ts';
+
+/** What the federation service does. */
+export const federationOperations: readonly Operation[] = [
+  {
+    name: 'Read the schemas of services and the graph of them, and check a schema against it',
+    scope: 'schemas:read',
+    rest: [
+      'GET /schemas',
+      'GET /schemas/supergraph',
+      'GET /schemas/history',
+      // It changes nothing.
+      'POST /schemas/check',
+    ],
+  },
+  {
+    name: 'Add, read anew and remove the schema of a service',
+    scope: 'schemas:write',
+    rest: ['POST /schemas/introspect', 'POST /schemas/refresh', 'DELETE /schemas/:service'],
+  },
+  {
+    // Each service asks for the scope of each field by itself.
+    name: 'Query the graph; read health and documentation',
+    scope: undefined,
+    rest: ['POST /graphql', 'GET /graphql', 'GET /health', 'GET /openapi.json', 'GET /docs', 'GET /docs/*'],
+  },
+];

@@ -1,0 +1,126 @@
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import { type Composition, compose, LIMIT_CODE, type SubgraphSource } from './compose.ts';
+import { printIntrospection } from './print-introspection.ts';
+
+/** Composes off the event loop. */
+export interface Composer extends Actor {
+  /** As `compose`. What takes too long or too much memory is the error COMPOSITION_LIMIT. */
+  readonly compose: (subgraphs: readonly SubgraphSource[]) => Promise<Composition>;
+  /**
+   * The SDL of a service without `_service`.
+   *
+   * @param introspection the JSON of the answer to the introspection query.
+   * @throws Error where it is none.
+   */
+  readonly sdlOf: (introspection: string) => Promise<string>;
+}
+
+type Task =
+  | { readonly kind: 'compose'; readonly subgraphs: readonly SubgraphSource[] }
+  | { readonly kind: 'print'; readonly introspection: string };
+
+type Outcome = { readonly composition: Composition } | { readonly sdl: string } | { readonly refusal: string };
+
+/** Marks the thread: tests may run in threads of their own. */
+const ROLE = 'rollcall-composer';
+/** 20 subgraphs of 500 types take 2 s. */
+const TIME_LIMIT_MS = 10_000;
+const LIMITS = { maxOldGenerationSizeMb: 512 };
+
+/** The thread ran out of time or of memory, and is gone. */
+class LimitError extends Error {}
+
+/**
+ * One thread for all tasks, one after the other, made for the first. A task that is over its time or
+ * memory takes the thread with it, and the next one gets another.
+ *
+ * @param timeLimitMs for one task.
+ */
+export function createComposer(timeLimitMs = TIME_LIMIT_MS): Composer {
+  let worker: Worker | undefined;
+  let current: PromiseWithResolvers<Outcome> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  let isStopped = false;
+
+  function startThread(): Worker {
+    const started = new Worker(new URL(import.meta.url), { workerData: ROLE, resourceLimits: LIMITS });
+    started.on('message', (outcome: Outcome) => current?.resolve(outcome));
+    started.on('error', (error) => fail(started, errorMessage(error)));
+    started.on('exit', () => fail(started, 'the thread ended'));
+    return started;
+  }
+
+  function fail(thread: Worker, reason: string): void {
+    if (worker !== thread) return;
+    worker = undefined;
+    current?.reject(new LimitError(reason));
+  }
+
+  async function run(task: Task): Promise<Outcome> {
+    if (isStopped) throw new Error('The composer is stopped');
+    const thread = (worker ??= startThread());
+    const answer = Promise.withResolvers<Outcome>();
+    current = answer;
+    const timer = setTimeout(() => {
+      fail(thread, `it takes longer than ${timeLimitMs / 1000} s`);
+      void thread.terminate();
+    }, timeLimitMs);
+    thread.ref();
+    thread.postMessage(task);
+    try {
+      return await answer.promise;
+    } finally {
+      clearTimeout(timer);
+      current = undefined;
+      thread.unref();
+    }
+  }
+
+  function inTurn(task: Task): Promise<Outcome> {
+    const turn = last.then(() => run(task));
+    last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  return {
+    name: 'composer',
+    start: async () => {},
+    async stop() {
+      isStopped = true;
+      await worker?.terminate();
+    },
+    async compose(subgraphs) {
+      try {
+        const outcome = await inTurn({ kind: 'compose', subgraphs });
+        if ('composition' in outcome) return outcome.composition;
+        throw new Error('The thread did not compose');
+      } catch (error) {
+        if (!(error instanceof LimitError) || isStopped) throw error;
+        return { errors: [{ code: LIMIT_CODE, message: `The schemas cannot be composed: ${error.message}` }] };
+      }
+    },
+    async sdlOf(introspection) {
+      const outcome = await inTurn({ kind: 'print', introspection });
+      if ('sdl' in outcome) return outcome.sdl;
+      throw new Error('refusal' in outcome ? outcome.refusal : 'The thread did not print');
+    },
+  };
+}
+
+/** What the thread does. */
+function perform(task: Task): Outcome {
+  if (task.kind === 'compose') return { composition: compose(task.subgraphs) };
+  try {
+    return { sdl: printIntrospection(task.introspection) };
+  } catch (error) {
+    return { refusal: errorMessage(error) };
+  }
+}
+
+if (!isMainThread && workerData === ROLE) {
+  parentPort?.on('message', (task: Task) => {
+    parentPort?.postMessage(perform(task));
+  });
+}

@@ -1,0 +1,63 @@
+import { allowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
+import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
+import { registeredConfig, registeredSettings } from '@rollcall/platform/service/settings.ts';
+import { Type } from 'typebox';
+
+const schema = Type.Object({
+  ...registeredSettings(3002),
+  ROLLCALL_TOKEN_AUDIENCE: Type.String({
+    minLength: 1,
+    default: 'rollcall',
+    description: "Of the gateway's access tokens, which are credentials here, too",
+  }),
+  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(allowedAddresses, {
+    default: 'cluster',
+    description: 'Where subgraphs may be',
+  }),
+  ROLLCALL_SCHEMA_POLL_SECONDS: Type.Number({
+    minimum: 1,
+    maximum: 3600,
+    default: 60,
+    description: 'Between two looks at the schema of a service, more or less',
+  }),
+  ROLLCALL_SCHEMA_GRACE_SECONDS: Type.Number({
+    minimum: 0,
+    maximum: 86_400,
+    default: 300,
+    description: 'So long the fields of a service that is no longer registered stay in the graph',
+  }),
+  ROLLCALL_SUBGRAPH_TIMEOUT_SECONDS: Type.Number({
+    minimum: 0.1,
+    maximum: 60,
+    default: 10,
+    description: 'From a call of a subgraph to the last byte of its answer',
+  }),
+  ROLLCALL_SUBGRAPH_ANSWER_BYTES: Type.Integer({
+    minimum: 1024,
+    maximum: 256 * 1024 * 1024,
+    default: 16 * 1024 * 1024,
+    description: 'Largest answer of a subgraph',
+  }),
+  ROLLCALL_SUBGRAPH_ERRORS: Type.Enum(['masked', 'shown'], {
+    default: 'masked',
+    description: 'Whether callers read the messages of errors of subgraphs',
+  }),
+});
+
+/** Settings of the federation process. */
+export type FederationConfig = ReturnType<typeof federationConfig>;
+
+/** @throws Error naming every faulty variable. */
+export function federationConfig(environment: Environment) {
+  const parsed = parseConfig(schema, environment);
+  return {
+    ...registeredConfig(parsed),
+    tokenAudience: parsed.ROLLCALL_TOKEN_AUDIENCE,
+    serviceAddresses: parsed.ROLLCALL_SERVICE_ADDRESSES,
+    pollMs: parsed.ROLLCALL_SCHEMA_POLL_SECONDS * 1000,
+    graceMs: parsed.ROLLCALL_SCHEMA_GRACE_SECONDS * 1000,
+    subgraphTimeoutMs: parsed.ROLLCALL_SUBGRAPH_TIMEOUT_SECONDS * 1000,
+    subgraphAnswerBytes: parsed.ROLLCALL_SUBGRAPH_ANSWER_BYTES,
+    areErrorsMasked: parsed.ROLLCALL_SUBGRAPH_ERRORS === 'masked',
+  };
+}

@@ -1,0 +1,136 @@
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { Gauge, type Registry } from 'prom-client';
+import type { Generation, GraphStore } from '../domain/ports.ts';
+import { type SubgraphStatus, statusOf } from '../domain/subgraphs.ts';
+
+export interface CurrentDeps<Graph> {
+  readonly store: Pick<GraphStore, 'position' | 'generation' | 'load'>;
+  /** Builds what answers queries. @throws where the supergraph is none that it can use. */
+  readonly build: (supergraph: string) => Graph;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+/** A graph in force, with what answers queries. */
+interface InForce<Graph> extends Generation {
+  readonly graph: Graph;
+}
+
+/** The graph in force in this replica: read from memory, kept when the database is away. */
+export interface Current<Graph> extends Actor {
+  /** Undefined: no service is in it. Who holds one goes on with it when another is in force. */
+  readonly graph: () => InForce<Graph> | undefined;
+  /** How each known service stands, as of the last look. */
+  readonly statuses: () => ReadonlyMap<string, SubgraphStatus>;
+  /** Takes what is in force now. @throws where the database is away. */
+  readonly adopt: () => Promise<void>;
+}
+
+/** Between looks at what other replicas have changed. */
+const LOOK_MS = 500;
+
+/** Follows the generation in the database (docs/decisions/0465). */
+export function createCurrent<Graph>(deps: CurrentDeps<Graph>): Current<Graph> {
+  const { store, build, log, metrics } = deps;
+  const stopping = new AbortController();
+  let inForce: InForce<Graph> | undefined;
+  let statuses: ReadonlyMap<string, SubgraphStatus> = new Map();
+  let seen = { revision: -1, generation: -1 };
+  let last: Promise<unknown> = Promise.resolve();
+  let running: Promise<void> | undefined;
+  let isAway = false;
+  observe(metrics, { generation: () => seen.generation, statuses: () => statuses });
+
+  async function look(): Promise<void> {
+    const position = await store.position();
+    if (position.generation !== seen.generation) {
+      const generation = await store.generation();
+      swap(generation);
+    }
+    if (position.revision !== seen.revision) {
+      const { subgraphs } = await store.load();
+      const known = [...subgraphs.values()].filter(({ isLeftOut }) => !isLeftOut);
+      statuses = new Map(known.map((subgraph) => [subgraph.service, statusOf(subgraph)]));
+    }
+    seen = position;
+  }
+
+  function swap(generation: Generation | undefined): void {
+    if (generation === undefined || generation.supergraph === '') {
+      inForce = undefined;
+      return;
+    }
+    try {
+      inForce = { ...generation, graph: build(generation.supergraph) };
+      log.info({ generation: generation.number }, 'another graph is in force');
+    } catch (err) {
+      // It composes, and cannot be planned for: the one before still can.
+      log.error({ err, generation: generation.number }, 'the graph cannot be used');
+    }
+  }
+
+  function adopt(): Promise<void> {
+    const turn = last.then(look);
+    last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async function follow(): Promise<void> {
+    while (await sleep(LOOK_MS, stopping.signal)) await lookAgain();
+  }
+
+  async function lookAgain(): Promise<void> {
+    try {
+      await adopt();
+      isAway = false;
+    } catch (error) {
+      if (!isAway) log.warn({ message: errorMessage(error) }, 'the graph in force cannot be read');
+      isAway = true;
+    }
+  }
+
+  return {
+    name: 'graph',
+    async start() {
+      await lookAgain();
+      running = follow();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+    graph: () => inForce,
+    statuses: () => statuses,
+    adopt,
+  };
+}
+
+interface Observed {
+  readonly generation: () => number;
+  readonly statuses: () => ReadonlyMap<string, SubgraphStatus>;
+}
+
+function observe(metrics: Registry, { generation, statuses }: Observed): void {
+  void new Gauge({
+    name: 'rollcall_federation_generation',
+    help: 'Number of the graph in force in this replica.',
+    registers: [metrics],
+    collect() {
+      this.set(Math.max(generation(), 0));
+    },
+  });
+  void new Gauge({
+    name: 'rollcall_federation_subgraphs',
+    help: 'Known services with GraphQL by how they stand with the graph.',
+    labelNames: ['status'],
+    registers: [metrics],
+    collect() {
+      const counts = { composed: 0, held: 0, unreachable: 0, stale: 0 };
+      for (const status of statuses().values()) counts[status] += 1;
+      for (const [status, count] of Object.entries(counts)) this.set({ status }, count);
+    },
+  });
+}

@@ -1,0 +1,162 @@
+import { fileURLToPath } from 'node:url';
+import { createCallerReader, type ReadCaller } from '@rollcall/platform/http/callers.ts';
+import { createGatewayKeys, keysLoader } from '@rollcall/platform/http/gateway-keys.ts';
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
+import { createDatabase, type Database } from '@rollcall/platform/postgres/database.ts';
+import { createPool } from '@rollcall/platform/postgres/pool.ts';
+import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
+import { closingLimitMs, httpServer } from '@rollcall/platform/process/http-server.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { ProcessContext, ProcessDefinition, ProcessParts } from '@rollcall/platform/process/main.ts';
+import { buildServiceApp } from '@rollcall/platform/service/app.ts';
+import { selfRegistration } from '@rollcall/platform/service/self-registration.ts';
+import { createComposer } from './composition/composer.ts';
+import { type FederationConfig, federationConfig } from './config.ts';
+import { createDiscovery } from './discovery/discovery.ts';
+import { createPolling } from './discovery/polling.ts';
+import { createSchemaReader } from './discovery/read-schema.ts';
+import { createChanges } from './domain/changes.ts';
+import { createSchemas } from './domain/schemas.ts';
+import { createCurrent } from './graphs/current.ts';
+import { healthRoute } from './routes/health.ts';
+import { schemaRoutes } from './routes/schemas.ts';
+import { supergraphRoutes } from './routes/supergraph.ts';
+import { createGraphStore, pruneGenerations } from './store/graph-store.ts';
+
+const NAME = 'federation';
+const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
+const DATABASE_CONNECTIONS = 10;
+const CONNECT_TIMEOUT_MS = 3000;
+/** A schema to be checked has up to 1 MiB, and JSON escapes what is in it. */
+const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
+/** By monitoring, all the time. */
+const UNTRACED = ['/api/health'];
+
+/** One replica of the federation service. */
+export const federationProcess: ProcessDefinition<FederationConfig> = {
+  name: NAME,
+  manifest: new URL('../package.json', import.meta.url),
+  config: federationConfig,
+  isTraced: true,
+  parts,
+};
+
+async function parts(context: ProcessContext<FederationConfig>): Promise<ProcessParts> {
+  const { config, version, clock, log } = context;
+  const connections = createPool({
+    url: config.databaseUrl,
+    schema: NAME,
+    maxConnections: DATABASE_CONNECTIONS,
+    log,
+  });
+  const database = createDatabase({
+    pool: connections,
+    url: config.databaseUrl,
+    schema: NAME,
+    migrations: [MIGRATIONS],
+    log,
+  });
+  const federation = createFederation(context, database);
+  const { jwksUrl, issuer } = config.gateway;
+  const keys = createGatewayKeys(jwksUrl, clock);
+  const readCaller = createCallerReader({
+    issuer,
+    keys,
+    clock,
+    service: NAME,
+    accessTokenAudience: config.tokenAudience,
+  });
+  const app = await buildApp(context, { federation, database, readCaller });
+  return {
+    actors: [
+      { name: 'connections', start: async () => {}, stop: () => connections.end() },
+      database,
+      createPruner({ name: 'generations', prune: (limit) => pruneGenerations(database.pool(), limit), log }),
+      ...federation.actors,
+      keysLoader(keys),
+      httpServer(app, { config, log, beforeClose: () => undefined }),
+      ...registrationOf(),
+    ],
+  };
+
+  function registrationOf(): readonly Actor[] {
+    if (config.registration === undefined) return [];
+    const healthParts = [{ name: 'graph', isNeeded: true, isConnected: federation.isServing }];
+    return [
+      selfRegistration({ ...config.registration, name: NAME, capabilities: ['rest'], version, healthParts, log }),
+    ];
+  }
+}
+
+type Federation = ReturnType<typeof createFederation>;
+
+/** What follows, composes and answers, without a door. */
+function createFederation({ config, clock, log, metrics }: ProcessContext<FederationConfig>, database: Database) {
+  const { pollMs, graceMs } = config;
+  const times = { pollMs, graceMs };
+  const dispatcher = createGuardedAgent({
+    mayConnect: addressRules[config.serviceAddresses],
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+  });
+  const store = createGraphStore(database.pool, times);
+  const composer = createComposer();
+  const current = createCurrent({ store, build: (supergraph) => supergraph, log, metrics });
+  const compose = composer.compose;
+  const changes = createChanges({ store, compose, clock, adopt: current.adopt });
+  const readSchema = createSchemaReader({ dispatcher, sdlOf: composer.sdlOf });
+  const polling = createPolling({ pool: database.pool, readSchema, changes, times, log });
+  const calls: Actor = { name: 'calls', start: async () => {}, stop: () => dispatcher.destroy() };
+
+  function discovery(): readonly Actor[] {
+    if (config.registration === undefined) return [];
+    const { registries } = config.registration;
+    return [createDiscovery({ registries, store, changes, onChange: () => polling.wake(), clock, log })];
+  }
+
+  return {
+    store,
+    current,
+    schemas: createSchemas({ store, changes, readSchema, compose }),
+    isServing: () => database.connected() || current.graph() !== undefined,
+    actors: [calls, composer, current, polling, ...discovery()],
+  };
+}
+
+interface AppDeps {
+  readonly federation: Federation;
+  readonly database: Database;
+  readonly readCaller: ReadCaller;
+}
+
+function buildApp(
+  { config, version, log, metrics, tracing, isStopping }: ProcessContext<FederationConfig>,
+  { federation, database, readCaller }: AppDeps,
+) {
+  const { current, store, schemas, isServing } = federation;
+  return buildServiceApp({
+    title: 'Rollcall federation',
+    description: 'One graph out of the GraphQL of the services that are registered.',
+    tags: [
+      { name: 'schemas', description: 'What it is made of' },
+      { name: 'health', description: 'The service itself' },
+    ],
+    base: '/api',
+    areKeyed: false,
+    bodyLimit: BODY_LIMIT_BYTES,
+    routes: [
+      schemaRoutes(schemas),
+      supergraphRoutes(store),
+      healthRoute({ version, isConnected: database.connected, isServing, statuses: current.statuses }),
+    ],
+    service: NAME,
+    version,
+    log,
+    metrics,
+    readCaller,
+    closingLimitMs: closingLimitMs(config),
+    isStopping,
+    tracing: tracing && { tracer: tracing.tracer, untraced: UNTRACED },
+  });
+}

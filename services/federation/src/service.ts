@@ -18,11 +18,14 @@ import { createPolling } from './discovery/polling.ts';
 import { createSchemaReader } from './discovery/read-schema.ts';
 import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
+import { createGraph, type Graph } from './execution/graph.ts';
 import { createCurrent } from './graphs/current.ts';
+import { graphqlRoutes } from './routes/graphql.ts';
 import { healthRoute } from './routes/health.ts';
 import { schemaRoutes } from './routes/schemas.ts';
 import { supergraphRoutes } from './routes/supergraph.ts';
 import { createGraphStore, pruneGenerations } from './store/graph-store.ts';
+import { type CallContext, createCallSubgraph } from './subgraphs/call-subgraph.ts';
 
 const NAME = 'federation';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
@@ -102,12 +105,27 @@ function createFederation({ config, clock, log, metrics }: ProcessContext<Federa
   });
   const store = createGraphStore(database.pool, times);
   const composer = createComposer();
-  const current = createCurrent({ store, build: (supergraph) => supergraph, log, metrics });
+  const current = createCurrent({ store, build, log, metrics });
   const compose = composer.compose;
   const changes = createChanges({ store, compose, clock, adopt: current.adopt });
   const readSchema = createSchemaReader({ dispatcher, sdlOf: composer.sdlOf });
   const polling = createPolling({ pool: database.pool, readSchema, changes, times, log });
   const calls: Actor = { name: 'calls', start: async () => {}, stop: () => dispatcher.destroy() };
+
+  function build(supergraph: string): Graph<CallContext> {
+    const graph: Graph<CallContext> = createGraph<CallContext>({
+      supergraph,
+      callSubgraph: createCallSubgraph({
+        dispatcher,
+        urlOf: (subgraph) => graph.subgraphs.get(subgraph),
+        timeoutMs: config.subgraphTimeoutMs,
+        limitBytes: config.subgraphAnswerBytes,
+        areErrorsMasked: config.areErrorsMasked,
+        log,
+      }),
+    });
+    return graph;
+  }
 
   function discovery(): readonly Actor[] {
     if (config.registration === undefined) return [];
@@ -139,6 +157,7 @@ function buildApp(
     title: 'Rollcall federation',
     description: 'One graph out of the GraphQL of the services that are registered.',
     tags: [
+      { name: 'graphql', description: 'The graph' },
       { name: 'schemas', description: 'What it is made of' },
       { name: 'health', description: 'The service itself' },
     ],
@@ -146,6 +165,7 @@ function buildApp(
     areKeyed: false,
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [
+      graphqlRoutes({ graph: current.graph, readCaller }),
       schemaRoutes(schemas),
       supergraphRoutes(store),
       healthRoute({ version, isConnected: database.connected, isServing, statuses: current.statuses }),

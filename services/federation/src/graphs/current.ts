@@ -15,7 +15,7 @@ export interface CurrentDeps<Graph> {
 }
 
 /** A graph in force, with what answers queries. */
-interface InForce<Graph> extends Generation {
+export interface InForce<Graph> extends Generation {
   readonly graph: Graph;
 }
 

@@ -1,0 +1,144 @@
+import type { ReadCaller } from '@rollcall/platform/http/callers.ts';
+import { strict } from '@rollcall/platform/http/resources.ts';
+import type { Routes } from '@rollcall/platform/service/app.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { federationError, refusals } from '../errors.ts';
+import type { Graph, GraphAnswer } from '../execution/graph.ts';
+import type { InForce } from '../graphs/current.ts';
+import type { CallContext } from '../subgraphs/call-subgraph.ts';
+import { passedHeaders } from '../subgraphs/passed-headers.ts';
+import { hasPreflight, isMutation, mediaTypeFor, RESPONSE_TYPE, variablesOf } from './graphql-over-http.ts';
+
+export interface GraphqlDeps {
+  /** The graph in force; undefined: none. */
+  readonly graph: () => InForce<Graph<CallContext>> | undefined;
+  readonly readCaller: ReadCaller;
+}
+
+/** Queries of people and of programs are far smaller. */
+const LONGEST_QUERY = 15_000;
+/** Variables have most of it. Large bodies would have to wait for their turn. */
+const BODY_LIMIT_BYTES = 512 * 1024;
+/** For the whole request, whatever it asks for. */
+const DEADLINE_MS = 30_000;
+
+const query = Type.String({ minLength: 1, maxLength: LONGEST_QUERY, description: 'The document' });
+const operationName = Type.String({
+  maxLength: 256,
+  description: 'Which operation of the document, where it has several',
+});
+const Members = Type.Record(Type.String(), Type.Unknown());
+
+const GraphqlBody = Type.Object(
+  {
+    query,
+    variables: Type.Optional(Type.Union([Members, Type.Null()])),
+    operationName: Type.Optional(Type.Union([operationName, Type.Null()])),
+    extensions: Type.Optional(Type.Union([Members, Type.Null()], { description: 'Not used' })),
+  },
+  strict,
+);
+
+const GraphqlQuery = Type.Object(
+  {
+    query,
+    variables: Type.Optional(Type.String({ maxLength: LONGEST_QUERY, description: 'A JSON object' })),
+    operationName: Type.Optional(operationName),
+    extensions: Type.Optional(Type.String({ maxLength: LONGEST_QUERY, description: 'Not used' })),
+  },
+  strict,
+);
+
+const Answer = Type.Object(
+  {
+    data: Type.Optional(Type.Union([Members, Type.Null()])),
+    errors: Type.Optional(Type.Array(Members)),
+  },
+  { description: 'As the specification of GraphQL has it', additionalProperties: true },
+);
+
+interface Asked {
+  readonly query: string;
+  readonly variables: Readonly<Record<string, unknown>> | undefined;
+  readonly operationName: string | undefined;
+  /** By GET. */
+  readonly onlyQueries: boolean;
+}
+
+/** GraphQL over HTTP. Whose data a caller gets is for each service to decide. */
+export function graphqlRoutes({ graph, readCaller }: GraphqlDeps): Routes {
+  const answers = {
+    tags: ['graphql'],
+    response: {
+      200: {
+        description: 'Executed',
+        content: { 'application/json': { schema: Answer }, [RESPONSE_TYPE]: { schema: Answer } },
+      },
+    },
+  };
+
+  async function execute(request: FastifyRequest, asked: Asked, signal: AbortSignal): Promise<GraphAnswer> {
+    const caller = await readCaller(request);
+    const inForce = graph();
+    if (inForce === undefined) throw federationError('NO_GRAPH');
+    const context = { headers: passedHeaders(request.headers, caller !== undefined) };
+    return inForce.graph.execute({ ...asked, context }, signal);
+  }
+
+  async function answer(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<void> {
+    const left = new AbortController();
+    const onClose = () => left.abort(new Error('The caller has left'));
+    reply.raw.once('close', onClose);
+    const deadline = AbortSignal.timeout(DEADLINE_MS);
+    try {
+      const executed = await execute(request, asked, AbortSignal.any([left.signal, deadline]));
+      const type = mediaTypeFor(request.headers.accept);
+      // Who does not know the type of GraphQL takes any other status for an answer of a proxy.
+      const status = executed.data === undefined && type === RESPONSE_TYPE ? 400 : 200;
+      await reply.status(status).type(`${type}; charset=utf-8`).serializer(JSON.stringify).send(executed);
+    } catch (error) {
+      if (left.signal.aborted) {
+        reply.hijack();
+        return;
+      }
+      if (deadline.aborted) throw federationError('DEADLINE_EXCEEDED', { cause: error });
+      throw error;
+    } finally {
+      reply.raw.off('close', onClose);
+    }
+  }
+
+  return (app) => {
+    app.post(
+      '/graphql',
+      {
+        schema: { ...answers, summary: 'Execute an operation', body: GraphqlBody },
+        bodyLimit: BODY_LIMIT_BYTES,
+        config: { refuses: refusals('NO_GRAPH', 'DEADLINE_EXCEEDED') },
+      },
+      async (request, reply) => answer(request, reply, askedByPost(request.body)),
+    );
+    app.get(
+      '/graphql',
+      {
+        schema: { ...answers, summary: 'Execute a query', querystring: GraphqlQuery },
+        config: { refuses: refusals('CSRF_GUARD', 'MUTATION_BY_GET', 'NO_GRAPH', 'DEADLINE_EXCEEDED') },
+      },
+      async (request, reply) => {
+        const { query, operationName } = request.query;
+        if (!hasPreflight(request.headers)) throw federationError('CSRF_GUARD');
+        if (isMutation(query, operationName)) throw federationError('MUTATION_BY_GET', { headers: { allow: 'POST' } });
+        await answer(request, reply, askedByGet(request.query));
+      },
+    );
+  };
+}
+
+function askedByPost({ query, variables, operationName }: Static<typeof GraphqlBody>): Asked {
+  return { query, variables: variables ?? undefined, operationName: operationName ?? undefined, onlyQueries: false };
+}
+
+function askedByGet({ query, variables, operationName }: Static<typeof GraphqlQuery>): Asked {
+  return { query, variables: variablesOf(variables), operationName, onlyQueries: true };
+}

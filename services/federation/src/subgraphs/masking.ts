@@ -1,0 +1,26 @@
+/** An error of a subgraph as clients get it where its words are not for them. */
+export interface MaskedError {
+  readonly message: string;
+  readonly path?: unknown;
+  readonly extensions: { readonly code: string };
+}
+
+const CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
+const MESSAGE = 'The service could not answer this field';
+
+/** Pure. Errors without what people wrote of them: where they are, and their code where it is one. */
+export function maskedErrors(errors: readonly unknown[]): readonly MaskedError[] {
+  return errors.map((error) => {
+    const path = memberOf(error, 'path');
+    const code = memberOf(memberOf(error, 'extensions'), 'code');
+    return {
+      message: MESSAGE,
+      ...(Array.isArray(path) ? { path } : {}),
+      extensions: { code: typeof code === 'string' && CODE.test(code) ? code : 'SUBGRAPH_ERROR' },
+    };
+  });
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+}

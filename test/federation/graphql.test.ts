@@ -1,0 +1,181 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { codeOf, type Federation, startFederation } from './federation-service.ts';
+import { products, reviews, users } from './shop.ts';
+import { type SubgraphServer, startSubgraph } from './subgraph-server.ts';
+
+const RESPONSE_TYPE = 'application/graphql-response+json';
+
+interface Shop extends Federation {
+  readonly servers: Readonly<Record<'users' | 'reviews' | 'products', SubgraphServer>>;
+}
+
+async function startShop(settings: Readonly<Record<string, string>> = {}): Promise<Shop> {
+  const federation = await startFederation(settings);
+  const servers = {
+    users: await startSubgraph(users),
+    reviews: await startSubgraph(reviews),
+    products: await startSubgraph(products),
+  };
+  for (const [name, { url: serviceUrl }] of Object.entries(servers))
+    await federation.call('POST', '/schemas/introspect', { body: { serviceUrl, name } });
+  return { ...federation, servers };
+}
+
+const asGet = (query: string, more: Readonly<Record<string, string>> = {}) =>
+  `/graphql?${new URLSearchParams({ query, ...more }).toString()}`;
+const PREFLIGHT = { 'graphql-require-preflight': '1' };
+
+describe('GraphQL over HTTP', () => {
+  test('takes operations by POST and queries by GET', async () => {
+    const { query, callerOf } = await startShop();
+    const anybody = await callerOf(undefined);
+    const sell = 'query Q { product } mutation M($sku: ID!) { sell(sku: $sku) }';
+    const body = { query: sell, operationName: 'M', variables: { sku: '7' } };
+    expect((await anybody('POST', '/graphql', { body })).body).toEqual({ data: { sell: 'sold 7' } });
+    const got = await anybody('GET', asGet(sell, { operationName: 'Q', variables: '{"sku":"7"}' }), {
+      headers: PREFLIGHT,
+    });
+    expect(got.body).toEqual({ data: { product: 'table' } });
+    expect(await query('{ __typename }')).toEqual({ data: { __typename: 'Query' } });
+  });
+
+  test('takes no mutation by GET, and no GET that a page of another origin could send', async () => {
+    const { callerOf } = await startShop();
+    const anybody = await callerOf(undefined);
+    const mutation = await anybody('GET', asGet('mutation { sell(sku: 1) }'), { headers: PREFLIGHT });
+    expect([mutation.status, codeOf(mutation), mutation.headers.get('allow')]).toEqual([
+      405,
+      'MUTATION_BY_GET',
+      'POST',
+    ]);
+    const simple = await anybody('GET', asGet('{ product }'));
+    expect([simple.status, codeOf(simple)]).toEqual([400, 'CSRF_GUARD']);
+    const form = await anybody('POST', '/graphql', {
+      body: { query: '{ product }' },
+      headers: { 'content-type': 'text/plain' },
+    });
+    expect(form.status).toBe(415);
+  });
+
+  test.each([
+    ['application/json', 'application/json; charset=utf-8', 200],
+    [RESPONSE_TYPE, `${RESPONSE_TYPE}; charset=utf-8`, 400],
+  ])('answers who accepts %s with %s, and a document that is wrong with %d', async (accept, type, status) => {
+    const { callerOf } = await startShop();
+    const anybody = await callerOf(undefined);
+    const ask = (query: string) => anybody('POST', '/graphql', { body: { query }, headers: { accept } });
+    const good = await ask('{ product }');
+    expect([good.status, good.headers.get('content-type'), good.body]).toEqual([
+      200,
+      type,
+      { data: { product: 'table' } },
+    ]);
+    for (const query of ['{', '{ nothing }', 'query A { product } query B { product }']) {
+      const wrong = await ask(query);
+      expect([wrong.status, wrong.headers.get('content-type')]).toEqual([status, type]);
+      expect(wrong.body).toEqual({ errors: [expect.objectContaining({ message: expect.any(String) })] });
+    }
+  });
+
+  test('refuses what is no request of GraphQL', async () => {
+    const { callerOf, servers } = await startShop();
+    const anybody = await callerOf(undefined);
+    for (const body of [
+      {},
+      { query: 7 },
+      { query: '{ product }', variables: [] },
+      { query: '' },
+      [{ query: '{ product }' }],
+      { query: ' '.repeat(15_001) },
+    ])
+      expect(codeOf(await anybody('POST', '/graphql', { body }))).toBe('INVALID_REQUEST');
+    expect(codeOf(await anybody('GET', asGet('{ product }', { variables: '[]' }), { headers: PREFLIGHT }))).toBe(
+      'INVALID_REQUEST',
+    );
+    expect(servers.products.asked).toEqual([]);
+  });
+});
+
+describe('a subgraph', () => {
+  test('gets who calls where that holds, and no cookies', async () => {
+    const { callerOf, servers } = await startShop();
+    const [anna, anybody] = [await callerOf('payments:read'), await callerOf(undefined)];
+    const headers = { cookie: 'a=1', 'accept-language': 'de', 'x-rollcall-subject': 'anna' };
+    for (const call of [anna, anybody]) await call('POST', '/graphql', { body: { query: '{ product }' }, headers });
+    const [known, unknown] = servers.products.asked;
+    expect(known).toMatchObject({
+      'x-rollcall-identity': expect.any(String),
+      'x-rollcall-subject': 'anna',
+      'accept-language': 'de',
+    });
+    for (const name of ['x-rollcall-identity', 'x-rollcall-subject', 'cookie'])
+      expect(unknown).not.toHaveProperty(name);
+    const forged = await anybody('POST', '/graphql', {
+      body: { query: '{ product }' },
+      headers: { 'x-rollcall-identity': 'forged' },
+    });
+    expect([forged.status, servers.products.asked.length]).toEqual([401, 2]);
+  });
+
+  test('that hangs, or answers what is none, costs its own fields alone', async () => {
+    const { query, servers } = await startShop({
+      ROLLCALL_SUBGRAPH_TIMEOUT_SECONDS: '1',
+      ROLLCALL_SUBGRAPH_ANSWER_BYTES: '10000',
+    });
+    for (const answer of ['', '<html>', '[]', '{', 'x'.repeat(20_000), undefined]) {
+      servers.products.misbehave((response) => (answer === undefined ? undefined : response.end(answer)));
+      const { data, errors = [] } = await query('{ product users { name } }');
+      expect(data).toEqual({ product: null, users: [{ name: 'Anna' }, { name: 'Ben' }] });
+      expect(errors).toEqual([
+        {
+          message: expect.not.stringContaining('127.0.0.1'),
+          path: ['product'],
+          extensions: { code: 'SUBGRAPH_UNAVAILABLE', service: 'products' },
+        },
+      ]);
+    }
+  });
+
+  test.each([
+    ['masked', 'The service could not answer this field'],
+    ['shown', 'anna@example.org is unknown'],
+  ])('has the words of its errors %s', async (setting, message) => {
+    const { query, servers } = await startShop({ ROLLCALL_SUBGRAPH_ERRORS: setting });
+    const error = { message: 'anna@example.org is unknown', path: ['product'], extensions: { code: 'GONE' } };
+    servers.products.misbehave(
+      (response) => void response.end(JSON.stringify({ data: { product: null }, errors: [error] })),
+    );
+    expect((await query('{ product }')).errors).toEqual([
+      { message, path: ['product'], extensions: { code: 'GONE', service: 'products' } },
+    ]);
+  });
+});
+
+test('no query fails while the graph changes', async () => {
+  const { query, call, servers } = await startShop();
+  const answers: unknown[] = [];
+  const over = new AbortController();
+  const asking = Array.from({ length: 4 }, async () => {
+    while (!over.signal.aborted) answers.push(await query('{ users { name reviews } }'));
+  });
+  for (let times = 0; times < 25; times += 1) {
+    const { sdl, resolvers = {} } = products;
+    servers.products.become({ sdl: `${sdl} type Added${times} { id: ID }`, resolvers });
+    expect((await call('POST', '/schemas/refresh')).body).toMatchObject({ failed: [] });
+    await pause(1);
+  }
+  over.abort();
+  await Promise.all(asking);
+  const good = {
+    data: {
+      users: [
+        { name: 'Anna', reviews: ['review of 1'] },
+        { name: 'Ben', reviews: ['review of 2'] },
+      ],
+    },
+  };
+  expect(answers.filter((answer) => JSON.stringify(answer) !== JSON.stringify(good))).toEqual([]);
+  expect(answers.length).toBeGreaterThan(0);
+  expect((await call('GET', '/schemas/history')).body).toMatchObject({ total: 28 });
+});

@@ -64,7 +64,7 @@ class Completion {
   ): JsonObject | null {
     const completed: JsonObject = {};
     for (const field of selection.fieldsOf(type)) {
-      const fetched = field.name === '__typename' ? this.#typeName(type) : object[field.key];
+      const fetched = field.name === '__typename' ? this.#typeName(type) : object[field.fetched];
       const value = this.#value(fetched, field.shape, { above, key: field.key, field });
       if (value === NOT_ALLOWED) return null;
       completed[field.key] = value;

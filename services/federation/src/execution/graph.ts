@@ -1,20 +1,12 @@
 import { hash } from 'node:crypto';
-import { QueryPlanner } from '@graphql-hive/router-query-planner';
 import { transformSupergraphToPublicSchema } from '@theguild/federation-composition';
-import {
-  buildASTSchema,
-  type GraphQLSchema,
-  getVariableValues,
-  OperationTypeNode,
-  parse,
-  print,
-} from 'graphql/index.js';
+import { buildASTSchema, type GraphQLSchema, getVariableValues, OperationTypeNode, parse } from 'graphql/index.js';
 import { LRUCache } from 'lru-cache';
 import { carryOut } from './carry-out.ts';
 import { complete } from './complete.ts';
 import { type Refused, refused, requestError } from './errors.ts';
-import { mendSupergraph } from './mend-supergraph.ts';
 import { type Operation, prepare } from './operation.ts';
+import { createPlanner } from './planner.ts';
 import { readSupergraph } from './supergraph.ts';
 import type { CallSubgraph, GraphError, JsonObject } from './types.ts';
 
@@ -64,8 +56,7 @@ const IMPOSSIBLE: GraphAnswer = {
 /** @throws Error for what is no supergraph. */
 export function createGraph<Context>({ supergraph: sdl, callSubgraph }: GraphOptions<Context>): Graph<Context> {
   const document = parse(sdl, { noLocation: true });
-  const mended = mendSupergraph(document);
-  const planner = new QueryPlanner(mended === document ? sdl : print(mended));
+  const makePlan = createPlanner(sdl, document);
   const supergraph = readSupergraph(document);
   const schema = buildASTSchema(transformSupergraphToPublicSchema(document), { assumeValid: true });
   const operations = new LRUCache<string, Promise<Operation | Refused>>({ max: MOST_OPERATIONS });
@@ -98,10 +89,6 @@ export function createGraph<Context>({ supergraph: sdl, callSubgraph }: GraphOpt
     const prepared = prepare({ query, operationName }, { schema, makePlan });
     operations.set(key, prepared);
     return prepared;
-  }
-
-  function makePlan(query: string, operationName: string | undefined) {
-    return planner.planAsync(query, operationName, new Set(), 0);
   }
 
   function coerced(

@@ -8,21 +8,21 @@ import {
   type SelectionSetNode,
   visit,
 } from 'graphql/index.js';
+import { argumentOf, subgraphsOf } from './join-directives.ts';
 
 /**
  * Says of interfaces that a subgraph knows as an object (@interfaceObject) which fields are external
  * there, because it requires them. Composition does not, and the planner would fetch them there.
  *
- * @returns the document itself where there are no such interfaces.
+ * @returns the document itself where nothing of that kind is required.
  */
 export function mendSupergraph(document: DocumentNode): DocumentNode {
   return visit(document, {
     InterfaceTypeDefinition(node): InterfaceTypeDefinitionNode | undefined {
-      const types = node.directives?.filter(({ name }) => name.value === 'join__type') ?? [];
-      const objects = types.filter((type) => argument(type, 'isInterfaceObject') === 'true');
-      if (objects.length === 0) return undefined;
-      const byField = requirers(node, objects);
-      return { ...node, fields: node.fields?.map((field) => withExternals(field, byField, types)) ?? [] };
+      const { all, asObject } = subgraphsOf(node);
+      const byField = requirers(node, asObject);
+      if (byField.size === 0) return undefined;
+      return { ...node, fields: node.fields?.map((field) => withExternals(field, byField, all)) ?? [] };
     },
   });
 }
@@ -34,50 +34,50 @@ function requirers(
 ): ReadonlyMap<string, ReadonlySet<string>> {
   const byField = new Map<string, Set<string>>();
   for (const directive of fields.flatMap(({ directives = [] }) => directives)) {
-    const graph = argument(directive, 'graph');
-    const object = objects.find((type) => argument(type, 'graph') === graph);
+    const graph = argumentOf(directive, 'graph');
+    const object = objects.find((type) => argumentOf(type, 'graph') === graph);
     if (graph === undefined || object === undefined) continue;
-    const key = fieldsOf(argument(object, 'key'));
-    for (const field of fieldsOf(argument(directive, 'requires'))) {
+    const key = fieldsOf(argumentOf(object, 'key'));
+    for (const field of fieldsOf(argumentOf(directive, 'requires'))) {
       if (!key.includes(field)) byField.set(field, (byField.get(field) ?? new Set()).add(graph));
     }
   }
   return byField;
 }
 
-/** Without a directive, every subgraph of the type resolves the field. */
 function withExternals(
   field: FieldDefinitionNode,
   requirers: ReadonlyMap<string, ReadonlySet<string>>,
   types: readonly ConstDirectiveNode[],
 ): FieldDefinitionNode {
   const graphs = requirers.get(field.name.value);
-  const isJoined = field.directives?.some(({ name }) => name.value === 'join__field') === true;
-  if (graphs === undefined || isJoined) return field;
-  const joined = types.map((type) => {
-    const graph = argument(type, 'graph') ?? '';
-    return joinField(graph, graphs.has(graph));
-  });
-  return { ...field, directives: [...(field.directives ?? []), ...joined] };
+  if (graphs === undefined) return field;
+  const { directives = [] } = field;
+  const joins = directives.filter(({ name }) => name.value === 'join__field');
+  const others = directives.filter((directive) => !joins.includes(directive));
+  // Without a directive, every subgraph of the type resolves the field.
+  const resolvers = joins.length > 0 ? joins : types.map((type) => joinField(argumentOf(type, 'graph') ?? ''));
+  const joined = resolvers.map((join) => (graphs.has(argumentOf(join, 'graph') ?? '') ? asExternal(join) : join));
+  return { ...field, directives: [...others, ...joined] };
 }
 
-function joinField(graph: string, isExternal: boolean): ConstDirectiveNode {
+function joinField(graph: string): ConstDirectiveNode {
   const of = { kind: Kind.ARGUMENT, name: nameOf('graph'), value: { kind: Kind.ENUM, value: graph } } as const;
+  return { kind: Kind.DIRECTIVE, name: nameOf('join__field'), arguments: [of] };
+}
+
+function asExternal(join: ConstDirectiveNode): ConstDirectiveNode {
+  if (argumentOf(join, 'external') !== undefined) return join;
   const external = {
     kind: Kind.ARGUMENT,
     name: nameOf('external'),
     value: { kind: Kind.BOOLEAN, value: true },
   } as const;
-  return { kind: Kind.DIRECTIVE, name: nameOf('join__field'), arguments: isExternal ? [of, external] : [of] };
+  return { ...join, arguments: [...(join.arguments ?? []), external] };
 }
 
 function nameOf(value: string) {
   return { kind: Kind.NAME, value } as const;
-}
-
-function argument({ arguments: given }: ConstDirectiveNode, name: string): string | undefined {
-  const value = given?.find((argument) => argument.name.value === name)?.value;
-  return value !== undefined && 'value' in value ? String(value.value) : undefined;
 }
 
 /** The outermost fields of a field set. */

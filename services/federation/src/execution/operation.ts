@@ -1,4 +1,3 @@
-import type { QueryPlan } from '@graphql-hive/router-query-planner';
 import {
   type DocumentNode,
   executeSync,
@@ -9,6 +8,7 @@ import {
   type GraphQLSchema,
   getOperationAST,
   Kind,
+  type NameNode,
   type OperationDefinitionNode,
   OperationTypeNode,
   parse,
@@ -21,12 +21,11 @@ import {
 } from 'graphql/index.js';
 import { type Refused, refused, requestError } from './errors.ts';
 import { isTooLarge } from './expansion.ts';
-import { readPlan, type Step } from './plan.ts';
+import { fetchedName } from './fetched-name.ts';
+import type { Step } from './plan.ts';
+import type { MakePlan } from './planner.ts';
 import { Selection } from './selection.ts';
 import type { JsonObject } from './types.ts';
-
-/** Makes a query plan, off the event loop. @throws Error where the subgraphs cannot answer the operation. */
-export type MakePlan = (query: string, operationName: string | undefined) => Promise<QueryPlan>;
 
 /** Reads, checks and plans an operation. Errors are those of the request, before anything is executed. */
 export async function prepare(
@@ -76,14 +75,15 @@ export class Operation {
     return selection;
   }
 
-  /** Its fields of introspection, answered. */
+  /** Its fields of introspection, answered, under the names that fields are fetched under. */
   introspect(selection: Selection, variables: Readonly<JsonObject>): JsonObject {
     const fields = selection.fieldsOf(this.root).filter(({ name }) => isIntrospection(name));
     if (fields.length === 0) return {};
     const selections = fields.flatMap(({ nodes }) => nodes);
     const asked = { ...this.definition, selectionSet: { kind: Kind.SELECTION_SET, selections } } as const;
     const document: DocumentNode = { kind: Kind.DOCUMENT, definitions: [asked, ...this.#fragments.values()] };
-    return { ...executeSync({ schema: this.#schema, document, variableValues: variables }).data };
+    const { data } = executeSync({ schema: this.#schema, document, variableValues: variables });
+    return Object.fromEntries(fields.map(({ key, fetched }) => [fetched, data?.[key]]));
   }
 }
 
@@ -109,18 +109,16 @@ function readDocument(query: string, schema: GraphQLSchema): DocumentNode | Refu
   }
 }
 
-/** Names that mean something else in what is fetched: to JavaScript, to subgraphs, to query plans. */
-const OWN_NAMES = /^(__proto__|__typename|_internal_qp_.*)$/;
-
-const noOwnNames: ValidationRule = (context) => ({
+/** As a key of an object of JavaScript it is none. */
+const noPrototypes: ValidationRule = (context) => ({
   Field(node) {
-    const { alias, name } = node;
-    if (alias === undefined || alias.value === name.value || !OWN_NAMES.test(alias.value)) return;
-    context.reportError(new GraphQLError(`A field must not be renamed to ${alias.value}`, { nodes: [node] }));
+    if (node.alias?.value === '__proto__') {
+      context.reportError(new GraphQLError('A field must not be renamed to __proto__', { nodes: [node] }));
+    }
   },
 });
 
-const RULES = [...specifiedRules, noOwnNames];
+const RULES = [...specifiedRules, noPrototypes];
 
 function whyNone(operationName: string | undefined): string {
   return operationName === undefined
@@ -157,7 +155,7 @@ async function planOf(
 ): Promise<Operation['plan']> {
   if (!asksSubgraphs(definition.selectionSet, fragmentsOf(document))) return undefined;
   try {
-    return readPlan(await makePlan(print(withoutIntrospection(document)), definition.name?.value));
+    return await makePlan(print(toPlan(document)), definition.name?.value);
   } catch {
     return 'impossible';
   }
@@ -175,14 +173,23 @@ function asksSubgraphs(
   });
 }
 
-/** Answers to these are made of the type of an object, which is all that has to be fetched for them. */
-function withoutIntrospection(document: DocumentNode): DocumentNode {
+/**
+ * The document as it is planned. Introspection is answered from the schema, and names of types of
+ * the type of an object, which is all that has to be fetched for them.
+ */
+function toPlan(document: DocumentNode): DocumentNode {
   return visit(document, {
-    Field({ name, directives = [] }): FieldNode | undefined {
-      if (!name.value.startsWith('__')) return undefined;
-      return { kind: Kind.FIELD, name: { kind: Kind.NAME, value: '__typename' }, directives };
+    Field(node): FieldNode | undefined {
+      const { name, alias, directives = [] } = node;
+      if (name.value.startsWith('__')) return { kind: Kind.FIELD, name: nameOf('__typename'), directives };
+      if (alias === undefined) return undefined;
+      return { ...node, alias: nameOf(fetchedName(alias.value, name.value)) };
     },
   });
+}
+
+function nameOf(value: string): NameNode {
+  return { kind: Kind.NAME, value };
 }
 
 function isIntrospection(name: string): boolean {

@@ -52,27 +52,34 @@ export type EntityPath = readonly EntityPathStep[];
 /** Into a field, into each item of a list, or on only with objects of these types. */
 type EntityPathStep = { readonly field: string } | 'items' | { readonly types: readonly string[] };
 
-/** Undefined: there is nothing to fetch. @throws Error for what is no plan of a query or mutation. */
-export function readPlan({ node }: QueryPlan): Step | undefined {
-  return node === undefined ? undefined : readNode(node);
+/**
+ * @param nameOf the subgraph that the planner has under a name.
+ * @returns undefined where there is nothing to fetch.
+ * @throws Error for what is no plan of a query or mutation.
+ */
+export function readPlan({ node }: QueryPlan, nameOf: NameOf): Step | undefined {
+  return node === undefined ? undefined : readNode(node, nameOf);
 }
 
-function readNode(node: PlanNode): Step {
+type NameOf = (service: string) => string;
+
+function readNode(node: PlanNode, nameOf: NameOf): Step {
+  const readAll = (nodes: readonly PlanNode[]) => nodes.map((one) => readNode(one, nameOf));
   switch (node.kind) {
     case 'Sequence':
-      return { kind: 'sequence', steps: node.nodes.map(readNode) };
+      return { kind: 'sequence', steps: readAll(node.nodes) };
     case 'Parallel':
-      return { kind: 'parallel', steps: node.nodes.map(readNode) };
+      return { kind: 'parallel', steps: readAll(node.nodes) };
     case 'Condition':
       return {
         kind: 'condition',
         variable: node.condition,
         // Null where there is none, whatever its type says.
-        yes: node.ifClause ? readNode(node.ifClause) : undefined,
-        no: node.elseClause ? readNode(node.elseClause) : undefined,
+        yes: node.ifClause ? readNode(node.ifClause, nameOf) : undefined,
+        no: node.elseClause ? readNode(node.elseClause, nameOf) : undefined,
       };
     case 'Fetch':
-      return readFetch(node, [], readRewrites(node.outputRewrites));
+      return { ...readCall(node, nameOf), lookups: [], rewrites: readRewrites(node.outputRewrites) };
     case 'Flatten': {
       if (node.node.kind !== 'Fetch') break;
       const { requires = [], inputRewrites, outputRewrites } = node.node;
@@ -84,7 +91,7 @@ function readNode(node: PlanNode): Step {
         before: readRewrites(inputRewrites),
         after: readRewrites(outputRewrites),
       };
-      return readFetch(node.node, [lookup], []);
+      return { ...readCall(node.node, nameOf), lookups: [lookup], rewrites: [] };
     }
     case 'BatchFetch': {
       const lookups = node.entityBatch.aliases.map((alias) => ({
@@ -95,7 +102,7 @@ function readNode(node: PlanNode): Step {
         before: readRewrites(alias.inputRewrites),
         after: readRewrites(alias.outputRewrites),
       }));
-      return readFetch(node, lookups, []);
+      return { ...readCall(node, nameOf), lookups, rewrites: [] };
     }
     case 'Subscription':
     case 'Defer':
@@ -103,16 +110,14 @@ function readNode(node: PlanNode): Step {
   throw new Error(`A query plan has a ${node.kind} where it cannot be carried out`);
 }
 
-function readFetch(node: FetchNode | BatchFetchNode, lookups: readonly Lookup[], rewrites: readonly Rewrite[]): Fetch {
+function readCall(node: FetchNode | BatchFetchNode, nameOf: NameOf): Omit<Fetch, 'lookups' | 'rewrites'> {
   return {
     kind: 'fetch',
-    subgraph: node.serviceName,
+    subgraph: nameOf(node.serviceName),
     query: node.operation,
     operation: node.operationKind === 'mutation' ? 'mutation' : 'query',
     operationName: node.operationName,
     variables: node.variableUsages ?? [],
-    lookups,
-    rewrites,
   };
 }
 

@@ -30,29 +30,37 @@ export function publicTypeOf(
   return schema.getType(name) === undefined ? 'hidden' : undefined;
 }
 
-/** Cuts a path off where it leads into what the client did not ask for. */
+/**
+ * The place of an error as the client knows it: with its names of fields, and cut off where the
+ * path leads into what it did not ask for.
+ *
+ * @param path in `data`.
+ */
 export function clientPath(
   path: AnswerPath,
   root: { readonly data: unknown; readonly shape: Shape; readonly selection: Selection },
   types: Types,
 ): AnswerPath {
+  const known: (string | number)[] = [];
   let { data: value, shape, selection }: { data: unknown; shape: Shape | undefined; selection: Selection } = root;
-  for (const [length, key] of path.entries()) {
+  for (const key of path) {
     while (shape?.kind === 'required') shape = shape.of;
     if (typeof key === 'number') {
-      if (shape?.kind !== 'list') return path.slice(0, length);
+      if (shape?.kind !== 'list') break;
       shape = shape.of;
       value = Array.isArray(value) ? value[key] : undefined;
+      known.push(key);
       continue;
     }
-    if (shape?.kind !== 'object' && shape?.kind !== 'abstract') return path.slice(0, length);
+    if (shape?.kind !== 'object' && shape?.kind !== 'abstract') break;
     const object = isObject(value) ? value : {};
     const type = publicTypeOf(object, shape, types);
-    const field =
-      type === undefined || type === 'hidden' ? undefined : selection.fieldsOf(type).find((field) => field.key === key);
-    if (field === undefined) return path.slice(0, length);
+    if (type === undefined || type === 'hidden') break;
+    const field = selection.fieldsOf(type).find(({ fetched }) => fetched === key);
+    if (field === undefined) break;
     ({ shape, selection } = field);
     value = object[key];
+    known.push(field.key);
   }
-  return path;
+  return known;
 }

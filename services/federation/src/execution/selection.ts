@@ -11,6 +11,7 @@ import {
   type SelectionSetNode,
   TypeNameMetaFieldDef,
 } from 'graphql/index.js';
+import { fetchedName } from './fetched-name.ts';
 import { type Shape, shapeOf } from './shape.ts';
 import type { JsonObject } from './types.ts';
 
@@ -22,6 +23,8 @@ export interface SelectedField {
   /** Its name in the answer. */
   readonly key: string;
   readonly name: string;
+  /** Its name in what was fetched. */
+  readonly fetched: string;
   /** Its type and name, for messages. */
   readonly coordinate: string;
   readonly nodes: readonly FieldNode[];
@@ -70,6 +73,7 @@ export class Selection {
     return {
       key,
       name,
+      fetched: fetchedName(key, name),
       coordinate: `${parent.name}.${name}`,
       nodes,
       shape,

@@ -201,4 +201,12 @@ describe('corrupted-supergraph-node-id', () => {
       data: { node: { text: 'from a' } },
     });
   });
+
+  test('the id alone, by the interface, cannot be answered', async () => {
+    expect(await graph.ask('{ node(id: "a1") { id } }')).toEqual({
+      data: null,
+      errors: [{ message: 'The services together cannot answer this', extensions: { code: 'NOT_ANSWERABLE' } }],
+    });
+    expect(graph.asked()).toEqual([]);
+  });
 });

@@ -111,7 +111,7 @@ describe('interface-object-indirect-extension', () => {
         Media: { __resolveReference: ({ id }) => ({ __typename: 'Movie', id, title: 'T', minutes: 90 }) },
       },
     },
-    playlists: {
+    lists: {
       sdl: `${FEDERATION_2} type Query { list: List } type List @key(fields: "id") { id: ID! tracks: [Media!]! }
         type Media @key(fields: "id") @interfaceObject { id: ID! }`,
       resolvers: { Query: { list: () => ({ id: 'l1', tracks: [{ id: 'm1' }] }) } },
@@ -133,7 +133,14 @@ describe('interface-object-indirect-extension', () => {
     expect(await graph.ask('{ list { id tracks { id ... on Movie { minutes } } } }')).toEqual({
       data: { list: { id: 'l1', tracks: [{ id: 'm1', minutes: 90 }] } },
     });
-    expect(graph.asked()).toEqual(['playlists', 'media']);
+    expect(graph.asked()).toEqual(['lists', 'media']);
+  });
+
+  test('and by the owner on to the third one', async () => {
+    expect(await graph.ask('{ list { tracks { ... on Movie { stars } } } }')).toEqual({
+      data: { list: { tracks: [{ stars: 4 }] } },
+    });
+    expect(graph.asked()).toEqual(['lists', 'media', 'stars']);
   });
 });
 
@@ -163,6 +170,20 @@ describe('interface-object-with-requires', () => {
       data: { users: [{ id: 'u1', username: 'user of N1' }] },
     });
     expect(graph.sent('b')).toEqual([{ __typename: 'Named', id: 'u1', name: 'N1' }]);
+  });
+
+  test.each([
+    ['users', '{ name ... on User { username id } }', { name: 'N1', username: 'user of N1', id: 'u1' }],
+    ['others', '{ ... on User { name username } id }', { name: 'N1', username: 'user of N1', id: 'u1' }],
+    ['others', '{ u: username name: id }', { u: 'user of N1', name: 'u1' }],
+    ['others', '{ __typename username }', { __typename: 'User', username: 'user of N1' }],
+  ])('%s %s', async (...[root, fields, expected]) => {
+    expect(await graph.ask(`{ ${root} ${fields} }`)).toEqual({ data: { [root]: [expected] } });
+  });
+
+  test('names of types under other names', async () => {
+    expect(await graph.ask('{ others { t: __typename id } }')).toEqual({ data: { others: [{ t: 'User', id: 'u1' }] } });
+    expect(graph.asked()).toEqual(['b', 'a']);
   });
 
   test('from the other one: what is required is fetched first', async () => {

@@ -26,10 +26,11 @@ test('it composes in its thread, one after the other', async () => {
 });
 
 test('what takes longer than it may is an error, and the next task has a new thread', async () => {
-  // Loading the thread alone takes longer.
   const { compose } = composer(1);
+  const types = Array.from({ length: 2000 }, (_, n) => `type T${n} { next: T${(n + 1) % 2000} }`);
+  const large = { ...users, sdl: `type Query { first: T0 } ${types.join(' ')}` };
   for (let times = 0; times < 2; times += 1)
-    expect(await compose([users])).toEqual({
+    expect(await compose([large])).toEqual({
       errors: [{ code: LIMIT_CODE, message: expect.stringContaining('0.001 s') }],
     });
 });

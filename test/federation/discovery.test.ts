@@ -27,7 +27,7 @@ async function startWorld(settings: Readonly<Record<string, string>> = {}): Prom
 }
 
 test('a service that registers with GraphQL is in the graph, and leaves it after a grace', async () => {
-  const { registry, query, call } = await startWorld({ ROLLCALL_SCHEMA_GRACE_SECONDS: '3' });
+  const { registry, query, call } = await startWorld({ ROLLCALL_SCHEMA_GRACE_SECONDS: '10' });
   const server = await startSubgraph(products);
   await registry.register({ service_name: 'products', service_url: server.base, capabilities: ['rest', 'graphql'] });
   await registry.register({ service_name: 'other', service_url: server.base, capabilities: ['rest'] });

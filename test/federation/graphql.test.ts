@@ -120,7 +120,7 @@ describe('a subgraph', () => {
 
   test('that hangs, or answers what is none, costs its own fields alone', async () => {
     const { query, servers } = await startShop({
-      ROLLCALL_SUBGRAPH_TIMEOUT_SECONDS: '1',
+      ROLLCALL_SUBGRAPH_TIMEOUT_SECONDS: '5',
       ROLLCALL_SUBGRAPH_ANSWER_BYTES: '10000',
     });
     for (const answer of ['', '<html>', '[]', '{', 'x'.repeat(20_000), undefined]) {
@@ -159,7 +159,7 @@ test('no query fails while the graph changes', async () => {
   const asking = Array.from({ length: 4 }, async () => {
     while (!over.signal.aborted) answers.push(await query('{ users { name reviews } }'));
   });
-  for (let times = 0; times < 25; times += 1) {
+  for (let times = 0; times < 15; times += 1) {
     const { sdl, resolvers = {} } = products;
     servers.products.become({ sdl: `${sdl} type Added${times} { id: ID }`, resolvers });
     expect((await call('POST', '/schemas/refresh')).body).toMatchObject({ failed: [] });
@@ -177,5 +177,5 @@ test('no query fails while the graph changes', async () => {
   };
   expect(answers.filter((answer) => JSON.stringify(answer) !== JSON.stringify(good))).toEqual([]);
   expect(answers.length).toBeGreaterThan(0);
-  expect((await call('GET', '/schemas/history')).body).toMatchObject({ total: 28 });
+  expect((await call('GET', '/schemas/history')).body).toMatchObject({ total: 18 });
 });

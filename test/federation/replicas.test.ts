@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
-import { startFederation, statusesOf } from './federation-service.ts';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { startTcpRelay } from '../kube/tcp-relay.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { codeOf, startFederation, statusesOf } from './federation-service.ts';
 import { products, reviews, users } from './shop.ts';
 import { startSubgraph } from './subgraph-server.ts';
 
@@ -60,4 +62,22 @@ test('schemas are read anew from time to time, and a service that was away is fo
   server.misbehave(undefined);
   await expect.poll(() => query('{ more }')).toEqual({ data: { more: null } });
   await expect.poll(() => statusesOf(call)).toEqual({ users: 'composed' });
+});
+
+test('queries go on while the database is away, and what needs it says so', async () => {
+  const database = await createDatabase();
+  onTestFinished(() => database[Symbol.asyncDispose]());
+  const relay = await startTcpRelay(Number(new URL(inject('postgresUrl')).port || 5432));
+  const url = new URL(database.url);
+  url.host = `127.0.0.1:${relay.port}`;
+  const { call, query } = await startFederation({ ROLLCALL_DATABASE_URL: url.href });
+  const server = await startSubgraph(products);
+  const introspect = () => call('POST', '/schemas/introspect', { body: { serviceUrl: server.url, name: 'products' } });
+  await introspect();
+  await relay[Symbol.asyncDispose]();
+  await expect.poll(async () => (await call('GET', '/health')).body).toMatchObject({ database: 'disconnected' });
+  expect((await call('GET', '/health')).body).toMatchObject({ status: 'healthy', services: { products: 'healthy' } });
+  expect(await query('{ product }')).toEqual({ data: { product: 'table' } });
+  for (const answer of [await call('GET', '/schemas'), await introspect(), await call('POST', '/schemas/refresh')])
+    expect([answer.status, codeOf(answer)]).toEqual([503, 'UNAVAILABLE']);
 });

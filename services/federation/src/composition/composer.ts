@@ -21,12 +21,17 @@ type Task =
   | { readonly kind: 'compose'; readonly subgraphs: readonly SubgraphSource[] }
   | { readonly kind: 'print'; readonly introspection: string };
 
+/** Once it is loaded, the thread says so. */
+const READY = 'ready';
+
 type Outcome = { readonly composition: Composition } | { readonly sdl: string } | { readonly refusal: string };
 
 /** Marks the thread: tests may run in threads of their own. */
 const ROLE = 'rollcall-composer';
-/** 20 subgraphs of 500 types take 2 s. */
-const TIME_LIMIT_MS = 10_000;
+/** 20 subgraphs of 500 types take 2 s on an idle machine. */
+const TIME_LIMIT_MS = 20_000;
+/** Of loading the thread, which says nothing of schemas. */
+const START_LIMIT_MS = 60_000;
 const LIMITS = { maxOldGenerationSizeMb: 512 };
 
 /** The thread ran out of time or of memory, and is gone. */
@@ -36,17 +41,29 @@ class LimitError extends Error {}
  * One thread for all tasks, one after the other, made for the first. A task that is over its time or
  * memory takes the thread with it, and the next one gets another.
  *
- * @param timeLimitMs for one task.
+ * @param timeLimitMs for one task; 20 s when absent.
  */
 export function createComposer(timeLimitMs = TIME_LIMIT_MS): Composer {
   let worker: Worker | undefined;
   let current: PromiseWithResolvers<Outcome> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let isReady = false;
   let last: Promise<unknown> = Promise.resolve();
   let isStopped = false;
 
   function startThread(): Worker {
     const started = new Worker(new URL(import.meta.url), { workerData: ROLE, resourceLimits: LIMITS });
-    started.on('message', (outcome: Outcome) => current?.resolve(outcome));
+    isReady = false;
+    started.on('message', (message: Outcome | typeof READY) => {
+      // One that was given up may still have answered.
+      if (worker !== started) return;
+      if (message !== READY) {
+        current?.resolve(message);
+        return;
+      }
+      isReady = true;
+      limit(started, timeLimitMs);
+    });
     started.on('error', (error) => fail(started, errorMessage(error)));
     started.on('exit', () => fail(started, 'the thread ended'));
     return started;
@@ -58,15 +75,21 @@ export function createComposer(timeLimitMs = TIME_LIMIT_MS): Composer {
     current?.reject(new LimitError(reason));
   }
 
+  /** Of the task under way, from now on. */
+  function limit(thread: Worker, limitMs: number): void {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      fail(thread, `it takes longer than ${limitMs / 1000} s`);
+      void thread.terminate();
+    }, limitMs);
+  }
+
   async function run(task: Task): Promise<Outcome> {
     if (isStopped) throw new Error('The composer is stopped');
     const thread = (worker ??= startThread());
     const answer = Promise.withResolvers<Outcome>();
     current = answer;
-    const timer = setTimeout(() => {
-      fail(thread, `it takes longer than ${timeLimitMs / 1000} s`);
-      void thread.terminate();
-    }, timeLimitMs);
+    limit(thread, isReady ? timeLimitMs : START_LIMIT_MS);
     thread.ref();
     thread.postMessage(task);
     try {
@@ -120,6 +143,7 @@ function perform(task: Task): Outcome {
 }
 
 if (!isMainThread && workerData === ROLE) {
+  parentPort?.postMessage(READY);
   parentPort?.on('message', (task: Task) => {
     parentPort?.postMessage(perform(task));
   });

@@ -61,8 +61,10 @@ test('Node runs in a cluster as it does here', async () => {
   expect(JSON.parse(entryPoint)).toEqual(['node', '/app/image/src/main.js']);
   expect(await imageEnvironment()).toMatchObject(runtime);
   const values = await read('charts/rollcall/values.yaml');
-  const options = [...values.matchAll(/^ +NODE_OPTIONS: (.+)$/gm)].map(([, value]) => value);
-  expect(options).toEqual([smallHeap.NODE_OPTIONS, smallHeap.NODE_OPTIONS]);
+  for (const [name, value] of Object.entries(smallHeap)) {
+    const said = [...values.matchAll(new RegExp(`^ +${name}: "?([^"\n]+)"?$`, 'gm'))].map(([, each]) => each);
+    expect({ [name]: said }).toEqual({ [name]: [value, value] });
+  }
 });
 
 describe("the image's entry point", () => {

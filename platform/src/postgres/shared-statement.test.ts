@@ -12,7 +12,7 @@ async function turns(): Promise<void> {
 }
 
 /** Statements end when they are told to. */
-function recorded(failure: Error = new Error('bad')) {
+function recorded({ failure = new Error('bad'), gatherMs = 0 }: { failure?: Error; gatherMs?: number } = {}) {
   const statements: (readonly string[])[] = [];
   const ends: (() => void)[] = [];
   const call = createSharedStatement<Call, string>({
@@ -24,6 +24,7 @@ function recorded(failure: Error = new Error('bad')) {
     },
     rowOf: ({ row }) => row,
     bytesOf: ({ bytes = 0 }) => bytes,
+    gatherMs,
   });
   const endAll = async () => {
     await turns();
@@ -56,6 +57,22 @@ test('who comes while two statements are under way shares the next one', async (
   expect(statements).toEqual([['a'], ['b'], ['c', 'd']]);
 });
 
+test('calls that may wait for others share a statement with those that come meanwhile', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { call, statements, endAll } = recorded({ gatherMs: 10 });
+  const first = call({ row: 'a' });
+  await turns();
+  vi.advanceTimersByTime(9);
+  const second = call({ row: 'b' });
+  await turns();
+  expect(statements).toEqual([]);
+  vi.advanceTimersByTime(1);
+  await endAll();
+  expect(await Promise.all([first, second])).toEqual(['done a', 'done b']);
+  expect(statements).toEqual([['a', 'b']]);
+});
+
 test('a call that fails is the only one that does', async () => {
   const { call, statements, endAll } = recorded();
   const results = Promise.allSettled([call({ row: 'a' }), call({ row: 'b', isBad: true }), call({ row: 'c' })]);
@@ -65,7 +82,7 @@ test('a call that fails is the only one that does', async () => {
 });
 
 test('while the database is away nothing is tried again: what became of a statement is not known', async () => {
-  const { call, statements, endAll } = recorded(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+  const { call, statements, endAll } = recorded({ failure: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) });
   const results = Promise.allSettled([call({ row: 'a', isBad: true }), call({ row: 'b' })]);
   await endAll();
   expect((await results).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -75,7 +92,7 @@ test('while the database is away nothing is tried again: what became of a statem
 test('while the database is away, nobody waits longer than for a connection', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   onTestFinished(() => void vi.useRealTimers());
-  const { call, statements, endAll } = recorded(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+  const { call, statements, endAll } = recorded({ failure: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) });
   const results: Promise<string>[] = [];
   for (const each of [{ row: 'a', isBad: true }, { row: 'b', isBad: true }, { row: 'c' }]) {
     results.push(call(each));

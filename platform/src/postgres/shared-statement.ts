@@ -14,6 +14,8 @@ export interface SharedStatementOptions<Call, Result> {
   readonly rowOf?: (call: Call) => string;
   /** Of what a call sends, about; a large one is alone. Absent: all are small. */
   readonly bytesOf?: (call: Call) => number;
+  /** How long a call waits for others, in milliseconds; 0 when absent. Only for what nobody waits for. */
+  readonly gatherMs?: number;
 }
 
 interface Waiting<Call, Result> {
@@ -30,19 +32,22 @@ interface Waiting<Call, Result> {
 export function createSharedStatement<Call, Result>(
   options: SharedStatementOptions<Call, Result>,
 ): (call: Call) => Promise<Result> {
-  const { run } = options;
+  const { run, gatherMs = 0 } = options;
   let waiting: Waiting<Call, Result>[] = [];
   let underWay = 0;
   let isScheduled = false;
 
-  /** At the end of a turn of the event loop, so that what comes in it is together. */
+  /** At the end of a turn of the event loop, or later, so that what comes until then is together. */
   function schedule(): void {
     if (isScheduled || waiting.length === 0 || underWay === STATEMENTS_AT_A_TIME) return;
     isScheduled = true;
-    setImmediate(() => {
-      isScheduled = false;
-      void begin();
-    });
+    if (gatherMs > 0) setTimeout(beginScheduled, gatherMs);
+    else setImmediate(beginScheduled);
+  }
+
+  function beginScheduled(): void {
+    isScheduled = false;
+    void begin();
   }
 
   async function begin(): Promise<void> {

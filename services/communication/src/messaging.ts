@@ -96,7 +96,7 @@ async function outletsOf({ config, clock }: ServiceGround<CommunicationConfig>):
   const { providersFile, providerAddresses: addresses } = config;
   const mayConnect: AddressRule = addressRules[addresses];
   const dispatcher = createGuardedAgent({ mayConnect, connectTimeoutMs: CONNECT_TIMEOUT_MS, keepAlive: false });
-  const outlets = createOutlets(await readProviders(providersFile, { addresses }), {
+  const outlets = await createOutlets(await readProviders(providersFile, { addresses }), {
     dispatcher,
     mayConnect,
     clock,

@@ -25,7 +25,7 @@ const names = (route: readonly { readonly provider: string }[]) => route.map(({ 
 const metadata = {};
 
 test('mail goes by providers that may send from its sender', async () => {
-  const outlets = outletsOf({
+  const outlets = await outletsOf({
     email: {
       from: { address: 'shop@shop.example' },
       providers: [
@@ -48,7 +48,7 @@ test('mail goes by providers that may send from its sender', async () => {
 });
 
 test('an SMS goes by the order of its country, a push message by the service of its device', async () => {
-  const outlets = outletsOf({
+  const outlets = await outletsOf({
     sms: {
       byCountry: { DE: ['second', 'first'] },
       providers: [
@@ -71,7 +71,7 @@ test('an SMS goes by the order of its country, a push message by the service of 
 });
 
 test('a provider is called no more often than its rate', async () => {
-  const outlets = outletsOf({ sms: { providers: [{ ...bulksms, name: 'slow', ratePerSecond: 4 }] } });
+  const outlets = await outletsOf({ sms: { providers: [{ ...bulksms, name: 'slow', ratePerSecond: 4 }] } });
   const slow = outlets.find('slow');
   if (slow === undefined) throw new Error('The provider is not there');
   const { signal } = new AbortController();
@@ -106,7 +106,7 @@ test.each<[SendOutcome, ReturnType<typeof signalOf>]>([
 });
 
 test('a provider that fails says why, since when, and when it is tried again', async () => {
-  const outlets = outletsOf({
+  const outlets = await outletsOf({
     email: { from: { address: 'shop@shop.example' }, providers: [{ ...smtp, name: 'post' }] },
   });
   expect(outlets.health()).toMatchObject([

@@ -59,9 +59,14 @@ export interface Outlets {
   close(): Promise<void>;
 }
 
-export function createOutlets(config: ProvidersConfig, deps: ProviderDeps): Outlets {
-  const made = channels.flatMap((channel) =>
-    config[channel].providers.map((settings) => ({ settings, outlet: createOutlet(settings, channel, deps) })),
+export async function createOutlets(config: ProvidersConfig, deps: ProviderDeps): Promise<Outlets> {
+  const made = await Promise.all(
+    channels.flatMap((channel) =>
+      config[channel].providers.map(async (settings) => ({
+        settings,
+        outlet: createOutlet(await createProvider(settings, deps), { settings, channel, clock: deps.clock }),
+      })),
+    ),
   );
   const byName = new Map(made.map((each) => [each.settings.name, each]));
   const byCountry = Object.fromEntries(
@@ -123,10 +128,14 @@ interface OwnOutlet extends Outlet {
   close(): Promise<void>;
 }
 
-function createOutlet(settings: ProviderSettings, channel: Channel, deps: ProviderDeps): OwnOutlet {
+interface OutletOptions {
+  readonly settings: ProviderSettings;
+  readonly channel: Channel;
+  readonly clock: Clock;
+}
+
+function createOutlet(provider: AnyProvider, { settings, channel, clock }: OutletOptions): OwnOutlet {
   const { name, kind, priority, weight, timeoutSeconds } = settings;
-  const { clock } = deps;
-  const provider = createProvider(settings, deps);
   const breaker = createBreaker(clock, BREAKER);
   const gate = createGate(clock, breaker, settings.ratePerSecond);
   return {

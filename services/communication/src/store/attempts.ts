@@ -79,6 +79,9 @@ export function beginsAttempt({ pool, recordEvents }: SendingTableDeps) {
   });
 }
 
+/** Calls end one by one; their place is free a little later. */
+const FINISH_GATHER_MS = 10;
+
 // A report may have ended an attempt before the answer came, which has the provider's id.
 const FINISH = `
   WITH asked AS MATERIALIZED (
@@ -118,6 +121,7 @@ export function finishesLastAttempt({ pool, recordEvents, clock }: SendingTableD
       return calls.map(({ due }) => ids.has(due.id));
     },
     rowOf: ({ due }) => due.id,
+    gatherMs: FINISH_GATHER_MS,
   });
 }
 

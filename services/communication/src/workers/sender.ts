@@ -4,17 +4,14 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import { type DeliveryDeps, deliver } from '../domain/delivery.ts';
 import { type Channel, channels } from '../domain/messages.ts';
+import { createLargeTurns } from './large-turns.ts';
 
 /** Calls of a channel at a time, of one replica. */
-const CONCURRENCY = 20;
+const CONCURRENCY = 40;
 /** A database that restarts is back within it. */
 const PERSIST_FOR_MS = 30_000;
 /** From here on a content counts as large, in bytes. */
 const LARGE_BYTES = 256 * 1024;
-/** Of large contents on their way, each of which takes several times its size; one alone may have more. */
-const MOST_LARGE_BYTES = 16 * 2 ** 20;
-/** Between two large messages that come back for their turn. */
-const LARGE_EVERY_MS = 250;
 const PERSIST = { baseMs: 50, maxMs: 2000 };
 
 export interface SenderOptions extends Omit<DeliveryDeps, 'persist'> {
@@ -25,7 +22,7 @@ export interface SenderOptions extends Omit<DeliveryDeps, 'persist'> {
 export function createSenders(options: SenderOptions): ReadonlyMap<Channel, DueWork> {
   const { store, log } = options;
   const deps = { ...options, persist: createPersist(options) };
-  const large = createLargeTurns(options);
+  const large = createLargeTurns(options.clock);
   return new Map(
     channels.map((channel) => [
       channel,
@@ -34,12 +31,12 @@ export function createSenders(options: SenderOptions): ReadonlyMap<Channel, DueW
         take: (limit) => store.take(channel, limit),
         async work(due, signal) {
           if (due.contentBytes < LARGE_BYTES) return deliver(deps, due, signal);
-          const leave = large.tryEnter(due.contentBytes);
-          if (leave === undefined) return store.putOff(due.id, { state: due.state, dueInMs: large.backInMs() });
+          const turn = large.tryEnter(due);
+          if ('backInMs' in turn) return store.putOff(due.id, { state: due.state, dueInMs: turn.backInMs });
           try {
             return await deliver(deps, due, signal);
           } finally {
-            leave();
+            turn.leave();
           }
         },
         concurrency: CONCURRENCY,
@@ -47,24 +44,6 @@ export function createSenders(options: SenderOptions): ReadonlyMap<Channel, DueW
       }),
     ]),
   );
-}
-
-/** Who gets no turn has a place in a line: it asks again once, and keeps no other message waiting meanwhile. */
-function createLargeTurns({ clock }: SenderOptions) {
-  let bytesUnderWay = 0;
-  let lineEndsMs = Number.NEGATIVE_INFINITY;
-  return {
-    tryEnter(bytes: number): (() => void) | undefined {
-      if (bytesUnderWay > 0 && bytesUnderWay + bytes > MOST_LARGE_BYTES) return undefined;
-      bytesUnderWay += bytes;
-      return () => void (bytesUnderWay -= bytes);
-    },
-    backInMs(): number {
-      const nowMs = clock.monotonicMs();
-      lineEndsMs = Math.max(nowMs, lineEndsMs) + LARGE_EVERY_MS;
-      return lineEndsMs - nowMs;
-    },
-  };
 }
 
 function createPersist({ clock }: SenderOptions): DeliveryDeps['persist'] {

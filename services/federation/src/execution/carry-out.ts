@@ -36,11 +36,6 @@ export async function carryOut(step: Step, run: Run): Promise<void> {
     case 'parallel':
       await Promise.all(step.steps.map((next) => carryOut(next, run)));
       return;
-    case 'condition': {
-      const next = run.variables[step.variable] === true ? step.yes : step.no;
-      if (next !== undefined) await carryOut(next, run);
-      return;
-    }
     case 'fetch':
       await fetch(step, run);
   }

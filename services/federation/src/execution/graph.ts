@@ -59,21 +59,21 @@ export function createGraph<Context>({ supergraph: sdl, callSubgraph }: GraphOpt
   const makePlan = createPlanner(sdl, document);
   const supergraph = readSupergraph(document);
   const schema = buildASTSchema(transformSupergraphToPublicSchema(document), { assumeValid: true });
-  const operations = new LRUCache<string, Promise<Operation | Refused>>({ max: MOST_OPERATIONS });
+  const operations = new LRUCache<string, Operation>({ max: MOST_OPERATIONS });
   return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute };
 
   async function execute(request: GraphRequest<Context>, signal: AbortSignal): Promise<GraphAnswer> {
-    const operation = await operationOf(request);
-    signal.throwIfAborted();
+    const operation = operationOf(request);
     if ('errors' in operation) return operation;
-    const { definition, plan, root } = operation;
+    const { definition, root } = operation;
     if (request.onlyQueries === true && definition.operation !== OperationTypeNode.QUERY)
       return refused('Only queries are allowed here');
     const variables = coerced(operation, request.variables ?? {});
     if ('errors' in variables) return variables;
+    const { plan, selection } = await operation.variant(variables.values);
     if (plan === 'impossible') return IMPOSSIBLE;
+    signal.throwIfAborted();
     const errors: GraphError[] = [];
-    const selection = operation.select(variables.values);
     const data = operation.introspect(selection, variables.values);
     const send = (call: Parameters<typeof callSubgraph>[0]) => callSubgraph(call, request.context, signal);
     if (plan !== undefined)
@@ -82,13 +82,13 @@ export function createGraph<Context>({ supergraph: sdl, callSubgraph }: GraphOpt
     return completed.errors.length === 0 ? { data: completed.data } : completed;
   }
 
-  function operationOf({ query, operationName }: GraphRequest<Context>): Promise<Operation | Refused> {
+  function operationOf({ query, operationName }: GraphRequest<Context>): Operation | Refused {
     const key = `${hash('sha256', query)} ${operationName ?? ''}`;
     const known = operations.get(key);
     if (known !== undefined) return known;
-    const prepared = prepare({ query, operationName }, { schema, makePlan });
-    operations.set(key, prepared);
-    return prepared;
+    const operation = prepare({ query, operationName }, { schema, makePlan });
+    if (!('errors' in operation)) operations.set(key, operation);
+    return operation;
   }
 
   function coerced(

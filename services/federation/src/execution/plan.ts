@@ -9,15 +9,7 @@ import type {
 import { type Rewrite, readRewrites } from './rewrites.ts';
 
 /** What to do for an operation: a query plan in the form that is executed. */
-export type Step =
-  | { readonly kind: 'sequence' | 'parallel'; readonly steps: readonly Step[] }
-  | {
-      readonly kind: 'condition';
-      readonly variable: string;
-      readonly yes: Step | undefined;
-      readonly no: Step | undefined;
-    }
-  | Fetch;
+export type Step = { readonly kind: 'sequence' | 'parallel'; readonly steps: readonly Step[] } | Fetch;
 
 /** One call of a subgraph: of root fields, or of entities that are known already. */
 export interface Fetch {
@@ -70,14 +62,6 @@ function readNode(node: PlanNode, nameOf: NameOf): Step {
       return { kind: 'sequence', steps: readAll(node.nodes) };
     case 'Parallel':
       return { kind: 'parallel', steps: readAll(node.nodes) };
-    case 'Condition':
-      return {
-        kind: 'condition',
-        variable: node.condition,
-        // Null where there is none, whatever its type says.
-        yes: node.ifClause ? readNode(node.ifClause, nameOf) : undefined,
-        no: node.elseClause ? readNode(node.elseClause, nameOf) : undefined,
-      };
     case 'Fetch':
       return { ...readCall(node, nameOf), lookups: [], rewrites: readRewrites(node.outputRewrites) };
     case 'Flatten': {
@@ -104,6 +88,7 @@ function readNode(node: PlanNode, nameOf: NameOf): Step {
       }));
       return { ...readCall(node, nameOf), lookups, rewrites: [] };
     }
+    case 'Condition':
     case 'Subscription':
     case 'Defer':
   }

@@ -11,6 +11,7 @@ import {
   type SelectionSetNode,
   TypeNameMetaFieldDef,
 } from 'graphql/index.js';
+import { isIncluded } from './conditions.ts';
 import { fetchedName } from './fetched-name.ts';
 import { type Shape, shapeOf } from './shape.ts';
 import type { JsonObject } from './types.ts';
@@ -88,7 +89,7 @@ export class Selection {
   ): void {
     const { nodes, spread } = collected;
     for (const selection of selections) {
-      if (!this.#isIncluded(selection)) continue;
+      if (!isIncluded(selection, this.#scope.variables)) continue;
       if (selection.kind === Kind.FIELD) {
         const key = (selection.alias ?? selection.name).value;
         const present = nodes.get(key);
@@ -108,19 +109,6 @@ export class Selection {
     if (spread.has(name)) return undefined;
     spread.add(name);
     return this.#scope.fragments.get(name);
-  }
-
-  #isIncluded({ directives = [] }: SelectionNode): boolean {
-    return directives.every((directive) => {
-      const name = directive.name.value;
-      if (name !== 'skip' && name !== 'include') return true;
-      const condition = directive.arguments?.[0]?.value;
-      const isTrue =
-        condition?.kind === Kind.VARIABLE
-          ? this.#scope.variables[condition.name.value] === true
-          : condition?.kind === Kind.BOOLEAN && condition.value;
-      return isTrue === (name === 'include');
-    });
   }
 
   #applies(condition: string | undefined, type: CompositeType): boolean {

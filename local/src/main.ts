@@ -102,7 +102,7 @@ function inheritedEnvironment(): NodeJS.ProcessEnv {
 
 function summary(rollcall: Rollcall, seconds: number): string {
   const { registry, gateway, gatewayGrpc, client, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
-  const { mailpit, communication, payment, simulators } = rollcall;
+  const { mailpit, communication, payment, federation, simulators } = rollcall;
   const api = `${registry}/api/v1`;
   const [victim] = samples;
   return `
@@ -112,6 +112,7 @@ Rollcall is running, ready after ${seconds.toFixed(1)} s. Ctrl-C stops it and ev
   gateway        ${gateway}/api, gRPC at ${gatewayGrpc}
   communication  ${communication}/api/v1
   payment        ${payment}/api/v1
+  federation     ${federation}/api
   Kubernetes     ${controlPlane.server}
   kubeconfig     ${controlPlane.kubeconfigPath}
   PostgreSQL     127.0.0.1:${postgres.port}
@@ -137,6 +138,8 @@ Try, in another terminal:
   curl -s -H "Authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
        -d '{"amount":14950,"currency":"ZAR","provider":"sandbox","customerEmail":"ada@example.com","itemName":"Tea"}' \\
        ${gateway}/api/v1/payment/payments     # then open its paymentUrl
+  curl -s -H "Authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
+       -d '{"query":"{ payments { payments { id status } } }"}' ${federation}/api/graphql
   kill -9 ${victim?.pid ?? ''}     # ${victim?.name ?? ''} expires 60 s after its last heartbeat
 `;
 }

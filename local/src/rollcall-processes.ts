@@ -14,6 +14,7 @@ export interface Backends {
     readonly registry: string;
     readonly communication: string;
     readonly payment: string;
+    readonly federation: string;
   };
   readonly redisUrl: string;
   /** Path of the keys of communication and payment. */
@@ -39,6 +40,8 @@ export interface ProcessPlan {
   /** Base URLs of the services, without `/api/v1`. */
   readonly communication: string;
   readonly payment: string;
+  /** Base URL of federation, without `/api`. */
+  readonly federation: string;
   readonly simulators: PlannedSimulators;
 }
 
@@ -49,11 +52,13 @@ export interface ProcessPlan {
  */
 export async function planProcesses(log: (line: string) => void, backends: Backends): Promise<ProcessPlan> {
   // All at once, so that each is another one.
-  const [registryGrpcPort = 0, ...adminPorts] = await freePorts(6);
-  const [operatorAdmin = 0, registryAdmin = 0, gatewayAdmin = 0, communicationAdmin = 0, paymentAdmin = 0] = adminPorts;
+  const [registryGrpcPort = 0, ...adminPorts] = await freePorts(7);
+  const [operatorAdmin = 0, registryAdmin = 0, gatewayAdmin = 0, ...serviceAdmins] = adminPorts;
+  const [communicationAdmin = 0, paymentAdmin = 0, federationAdmin = 0] = serviceAdmins;
   const registryPort = await portFor(3001, 'the registry', log);
   const gatewayPort = await portFor(3000, 'the gateway', log);
   const gatewayGrpcPort = await portFor(50_051, 'the gateway, for gRPC,', log);
+  const federationPort = await portFor(3002, 'federation', log);
   const communicationPort = await portFor(3003, 'communication', log);
   const paymentPort = await portFor(3004, 'payment', log);
   const [registry, gateway] = [baseUrl(registryPort), baseUrl(gatewayPort)];
@@ -107,8 +112,15 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
         ROLLCALL_MODE: 'trial',
       },
     },
+    {
+      name: 'federation',
+      script: 'services/federation/src/main.ts',
+      adminPort: federationAdmin,
+      env: registeredEnvironment(federationPort, databaseUrls.federation),
+    },
   ];
   const [communication, payment] = [baseUrl(communicationPort), baseUrl(paymentPort)];
+  const federation = baseUrl(federationPort);
   const simulators = await planSimulators(gateway);
   return {
     processes,
@@ -117,16 +129,23 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
     gatewayGrpc: `127.0.0.1:${gatewayGrpcPort}`,
     communication,
     payment,
+    federation,
     simulators,
   };
 
   function serviceEnvironment(port: number, databaseUrl: string): Record<string, string> {
     return {
+      ...registeredEnvironment(port, databaseUrl),
+      ROLLCALL_VAULT_KEYS_FILE: backends.vaultKeysFile,
+      ROLLCALL_PUBLIC_URL: gateway,
+    };
+  }
+
+  function registeredEnvironment(port: number, databaseUrl: string): Record<string, string> {
+    return {
       ROLLCALL_PORT: String(port),
       ROLLCALL_DATABASE_URL: databaseUrl,
-      ROLLCALL_VAULT_KEYS_FILE: backends.vaultKeysFile,
       ROLLCALL_GATEWAY_KEYS_URL: `${gateway}/.well-known/jwks.json`,
-      ROLLCALL_PUBLIC_URL: gateway,
       ROLLCALL_REGISTRY_URLS: registry,
       ROLLCALL_SERVICE_URL: baseUrl(port),
     };

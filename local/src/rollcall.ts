@@ -112,7 +112,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
       ROLLCALL_HOST: '127.0.0.1',
     },
   };
-  log('Starting the operator, the registry, the gateway, communication and payment');
+  log('Starting the operator, the registry, the gateway, communication, payment and federation');
   const messageProvidersFile = join(directory, 'message-providers.json');
   const paymentProvidersFile = join(directory, 'payment-providers.json');
   // To try everything with; and with which payment has mails sent.
@@ -128,7 +128,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   });
   await writeMessageProviders(messageProvidersFile, { simulators: plan.simulators, smtpPort: mailpit?.smtpPort });
   await writePaymentProviders(paymentProvidersFile, plan.simulators);
-  const { processes, registry, gateway, gatewayGrpc, communication, payment } = plan;
+  const { processes, registry, gateway, gatewayGrpc, communication, payment, federation } = plan;
   const [services, simulators] = await Promise.all([
     startServices(stack, { context, log, signal, processes }),
     startPlannedSimulators(stack, { directory, context, log, signal, plan }),
@@ -143,6 +143,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     gatewayGrpc,
     communication,
     payment,
+    federation,
     mail: mailpit?.url,
     simulators,
     metrics: metricsOf(processes),
@@ -158,6 +159,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     gatewayGrpc,
     communication,
     payment,
+    federation,
     client,
     controlPlane,
     postgres,
@@ -172,8 +174,8 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
 }
 
 /**
- * For programs: `kubeconfig` (path), the base URLs `registry`, `gateway`, `communication` and
- * `payment`, `gatewayGrpc` (`host:port`), `metrics`, URLs for Prometheus by process, and where there
+ * For programs: `kubeconfig` (path), the base URLs `registry`, `gateway`, `communication`, `payment`
+ * and `federation`, `gatewayGrpc` (`host:port`), `metrics`, URLs for Prometheus by process, and where there
  * are some: `mail`, the base URL of the mail server's API, and `simulators`, base URLs by name.
  */
 export function endpointsFile(directory: string): string {
@@ -236,7 +238,8 @@ async function createServiceRoles(adminUrl: string) {
   const registry = await createServiceRole(adminUrl, 'registry');
   const communication = await createServiceRole(adminUrl, 'communication');
   const payment = await createServiceRole(adminUrl, 'payment');
-  return { registry, communication, payment };
+  const federation = await createServiceRole(adminUrl, 'federation');
+  return { registry, communication, payment, federation };
 }
 
 interface ServicesOptions {

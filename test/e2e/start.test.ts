@@ -125,7 +125,14 @@ test('endpoints.json says where to read the mails that its mail server has', asy
 
 test('endpoints.json says where each process has its metrics', async () => {
   const { metrics } = JSON.parse(await readFile(ENDPOINTS, 'utf8')) as { metrics: Record<string, string> };
-  expect(Object.keys(metrics).toSorted()).toEqual(['communication', 'gateway', 'operator', 'payment', 'registry']);
+  expect(Object.keys(metrics).toSorted()).toEqual([
+    'communication',
+    'federation',
+    'gateway',
+    'operator',
+    'payment',
+    'registry',
+  ]);
   for (const [name, url] of Object.entries(metrics))
     expect(await (await fetch(url)).text()).toContain(`process="${name}"`);
 });
@@ -169,6 +176,23 @@ test('communication and payment are registered, and describe themselves through 
       data: { _service: { sdl: expect.stringContaining('type Query') } },
     });
   }
+});
+
+test('federation answers by one graph of communication and payment', async () => {
+  const { federation } = JSON.parse(await readFile(ENDPOINTS, 'utf8'));
+  const query = async (query: string) => {
+    const answer = await fetch(`${federation}/api/graphql`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${await tokenOfDemo()}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+    return answer.json();
+  };
+  await expect
+    .poll(() => query('{ __type(name: "Query") { fields { name } } }'), { timeout: 30_000 })
+    .toMatchObject({
+      data: { __type: { fields: expect.arrayContaining([{ name: 'payments' }, { name: 'messages' }]) } },
+    });
 });
 
 test('a mail of a template reaches the mail server', async () => {

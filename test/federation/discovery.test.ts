@@ -101,3 +101,25 @@ test('what somebody told of stays, whatever the registry says', async () => {
   await expect.poll(() => statusesOf(call)).toEqual({ users: 'composed' });
   expect((await call('GET', '/schemas')).body).toMatchObject({ schemas: [{ url: told.url }] });
 });
+
+test('calls go to each of its instances, and to the others when one is killed', async () => {
+  const { registry, query, call } = await startWorld();
+  const servers = [await startSubgraph(products), await startSubgraph(products), await startSubgraph(products)];
+  for (const [number, { base }] of servers.entries())
+    await registry.register({
+      service_name: 'products',
+      service_url: base,
+      instance_id: `n${number}`,
+      capabilities: ['graphql'],
+    });
+  await expect.poll(() => statusesOf(call)).toEqual({ products: 'composed' });
+  const answer = { data: { product: 'table' } };
+  await expect
+    .poll(async () => {
+      expect(await query('{ product }')).toEqual(answer);
+      return servers.every(({ asked }) => asked.length > 0);
+    })
+    .toBe(true);
+  await servers[0]?.stop();
+  for (let times = 0; times < 12; times += 1) expect(await query('{ product }')).toEqual(answer);
+});

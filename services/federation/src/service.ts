@@ -16,6 +16,7 @@ import { type FederationConfig, federationConfig } from './config.ts';
 import { createDiscovery } from './discovery/discovery.ts';
 import { createPolling } from './discovery/polling.ts';
 import { createSchemaReader } from './discovery/read-schema.ts';
+import { urlsOf } from './discovery/registrations.ts';
 import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
 import { createGraph, type Graph } from './execution/graph.ts';
@@ -110,6 +111,16 @@ function createFederation({ config, clock, log, metrics }: ProcessContext<Federa
   const changes = createChanges({ store, compose, clock, adopt: current.adopt });
   const readSchema = createSchemaReader({ dispatcher, sdlOf: composer.sdlOf });
   const polling = createPolling({ pool: database.pool, readSchema, changes, times, log });
+  const discovery =
+    config.registration &&
+    createDiscovery({
+      registries: config.registration.registries,
+      store,
+      changes,
+      onChange: () => polling.wake(),
+      clock,
+      log,
+    });
   const calls: Actor = { name: 'calls', start: async () => {}, stop: () => dispatcher.destroy() };
 
   function build(supergraph: string): Graph<CallContext> {
@@ -117,7 +128,10 @@ function createFederation({ config, clock, log, metrics }: ProcessContext<Federa
       supergraph,
       callSubgraph: createCallSubgraph({
         dispatcher,
-        urlOf: (subgraph) => graph.subgraphs.get(subgraph),
+        urlsOf(subgraph) {
+          const url = graph.subgraphs.get(subgraph);
+          return url === undefined ? [] : urlsOf(discovery?.sighting(subgraph), url);
+        },
         timeoutMs: config.subgraphTimeoutMs,
         limitBytes: config.subgraphAnswerBytes,
         areErrorsMasked: config.areErrorsMasked,
@@ -127,18 +141,12 @@ function createFederation({ config, clock, log, metrics }: ProcessContext<Federa
     return graph;
   }
 
-  function discovery(): readonly Actor[] {
-    if (config.registration === undefined) return [];
-    const { registries } = config.registration;
-    return [createDiscovery({ registries, store, changes, onChange: () => polling.wake(), clock, log })];
-  }
-
   return {
     store,
     current,
     schemas: createSchemas({ store, changes, readSchema, compose }),
     isServing: () => database.connected() || current.graph() !== undefined,
-    actors: [calls, composer, current, polling, ...discovery()],
+    actors: [calls, composer, current, polling, ...(discovery === undefined ? [] : [discovery])],
   };
 }
 

@@ -7,7 +7,7 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { Changes } from '../domain/changes.ts';
 import type { GraphStore } from '../domain/ports.ts';
-import { newsOf, sightingsOf } from './registrations.ts';
+import { newsOf, type Sighting, sightingsOf } from './registrations.ts';
 
 export interface DiscoveryDeps {
   /** Base URLs of registries. */
@@ -27,10 +27,16 @@ const GATHER_MS = 50;
 /** Another replica may hear of a registration sooner than this one, which must not take it for gone. */
 const ABSENT_MS = 5000;
 
+export interface Discovery extends Actor {
+  /** A service as the registry last had it; undefined: it is not registered. A read of memory. */
+  readonly sighting: (service: string) => Sighting | undefined;
+}
+
 /** Follows the registry's watch, and tells of services with GraphQL that come, change and go. */
-export function createDiscovery(deps: DiscoveryDeps): Actor {
+export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const { registries, store, changes, onChange, clock, log } = deps;
   const stopping = new AbortController();
+  let seen: ReadonlyMap<string, Sighting> = new Map();
   const absentSince = new Map<string, number>();
   let directory: ReturnType<typeof discoverInstances> | undefined;
   let awake = Promise.withResolvers<void>();
@@ -39,6 +45,7 @@ export function createDiscovery(deps: DiscoveryDeps): Actor {
   async function compare(): Promise<void> {
     if (directory === undefined || directory.state() === 'connecting') return;
     const sightings = sightingsOf(directory.list());
+    seen = new Map(sightings.map((sighting) => [sighting.service, sighting]));
     const known = await store.outlines();
     // While the watch is down nobody is known to have gone.
     if (directory.state() === 'live') noteAbsent(new Set(sightings.map(({ service }) => service)), known);
@@ -79,6 +86,7 @@ export function createDiscovery(deps: DiscoveryDeps): Actor {
 
   return {
     name: 'discovery',
+    sighting: (service) => seen.get(service),
     async start() {
       directory = discoverInstances({ servers: registries });
       directory.on('change', () => awake.resolve());

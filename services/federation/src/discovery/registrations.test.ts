@@ -1,7 +1,7 @@
 import type { InstanceRecord } from '@rollcall/client/registry-types.ts';
 import { describe, expect, test } from 'vitest';
 import type { Outline } from '../domain/ports.ts';
-import { newsOf, sightingsOf } from './registrations.ts';
+import { newsOf, sightingsOf, urlsOf } from './registrations.ts';
 
 function instance(more: Partial<InstanceRecord> = {}): InstanceRecord {
   return {
@@ -30,12 +30,14 @@ const never = () => false;
 describe('a sighting', () => {
   test('is of services with GraphQL, at the usual paths', () => {
     const instances = [instance(), instance({ service_name: 'mail', capabilities: ['rest'] })];
-    expect(sightingsOf(instances)).toEqual([{ service: 'users', places: [{ candidates: usual, version: null }] }]);
+    expect(sightingsOf(instances)).toEqual([
+      { service: 'users', places: [{ isHealthy: true, candidates: usual, version: null }] },
+    ]);
   });
 
   test('is of the path that is registered', () => {
     const [sighting] = sightingsOf([instance({ graphql_path: '/graph', version: '2' })]);
-    expect(sighting?.places).toEqual([{ candidates: ['http://users:4000/graph'], version: '2' }]);
+    expect(sighting?.places).toEqual([{ isHealthy: true, candidates: ['http://users:4000/graph'], version: '2' }]);
   });
 
   test('has the healthy instances first', () => {
@@ -81,5 +83,30 @@ describe('news are', () => {
     expect(newsOf([], [outline], () => true)).toEqual([{ kind: 'gone', service: 'users' }]);
     expect(newsOf([], [{ ...outline, goneAt: new Date(0) }], () => true)).toEqual([]);
     expect(newsOf([], [{ ...outline, source: 'introspected' }], () => true)).toEqual([]);
+  });
+});
+
+function at(host: string, more: Partial<InstanceRecord> = {}): InstanceRecord {
+  return instance({ instance_id: host, service_url: `http://${host}`, ...more });
+}
+
+function urls(url: string, ...instances: readonly InstanceRecord[]): readonly string[] {
+  return urlsOf(sightingsOf(instances)[0], url);
+}
+
+describe('calls go', () => {
+  test('to the same path of every healthy instance', () => {
+    const instances = [at('a'), at('b'), at('c', { healthy: false })];
+    expect(urls('http://a/graphql', ...instances)).toEqual(['http://a/graphql', 'http://b/graphql']);
+    expect(urls('http://c/api/graphql', ...instances)).toEqual(['http://a/api/graphql', 'http://b/api/graphql']);
+  });
+
+  test('to those that are not healthy where there are no others', () => {
+    expect(urls('http://a/graphql', at('a', { healthy: false }))).toEqual(['http://a/graphql']);
+  });
+
+  test('where the schema was found, unless that is registered', () => {
+    expect(urls('http://told/graphql', at('a'))).toEqual(['http://told/graphql']);
+    expect(urls('http://told/graphql')).toEqual(['http://told/graphql']);
   });
 });

@@ -13,6 +13,7 @@ export interface Sighting {
 }
 
 interface Place {
+  readonly isHealthy: boolean;
   readonly candidates: readonly string[];
   readonly version: string | null;
 }
@@ -34,10 +35,10 @@ function healthyFirst(a: InstanceRecord, b: InstanceRecord): number {
   return (a.instance_id ?? '') < (b.instance_id ?? '') ? -1 : 1;
 }
 
-function placeOf({ service_url, graphql_path, version }: InstanceRecord): Place {
+function placeOf({ service_url, graphql_path, version, healthy }: InstanceRecord): Place {
   const base = service_url.replace(/\/+$/, '');
   const paths = graphql_path === undefined ? USUAL_PATHS : [graphql_path];
-  return { candidates: paths.map((path) => `${base}${path}`), version: version ?? null };
+  return { isHealthy: healthy, candidates: paths.map((path) => `${base}${path}`), version: version ?? null };
 }
 
 /**
@@ -57,7 +58,8 @@ export function newsOf(
     if (outline?.source === 'introspected' || outline?.isLeftOut === true) return [];
     const place = places.find(({ candidates }) => isKnown(candidates, outline)) ?? places[0];
     if (place === undefined || (outline !== undefined && isNoNews(place, outline))) return [];
-    return [{ kind: 'registered' as const, service, ...place }];
+    const { candidates, version } = place;
+    return [{ kind: 'registered' as const, service, candidates, version }];
   });
   const gone = known
     .filter(({ source, goneAt, service }) => source === 'registered' && goneAt === null && hasBeenAbsent(service))
@@ -71,4 +73,19 @@ function isKnown(candidates: readonly string[], outline: Outline | undefined): b
 
 function isNoNews({ candidates, version }: Place, outline: Outline): boolean {
   return isKnown(candidates, outline) && version === outline.version && outline.goneAt === null;
+}
+
+/**
+ * Pure. Where the GraphQL of a service is that was found at a URL: at the same path of each healthy
+ * instance, else of each.
+ *
+ * @param sighting undefined: it is not registered.
+ */
+export function urlsOf(sighting: Sighting | undefined, url: string): readonly string[] {
+  const places = sighting?.places ?? [];
+  const path = places.map(({ candidates }) => candidates.indexOf(url)).find((index) => index !== -1);
+  if (path === undefined) return [url];
+  const healthy = places.filter(({ isHealthy }) => isHealthy);
+  const urls = (healthy.length > 0 ? healthy : places).flatMap(({ candidates }) => candidates[path] ?? []);
+  return [...new Set(urls)];
 }

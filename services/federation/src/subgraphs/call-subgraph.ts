@@ -14,8 +14,8 @@ export interface CallContext {
 export interface CallDeps {
   /** Connects only where it may, and keeps connections. */
   readonly dispatcher: Dispatcher;
-  /** By the name of the subgraph. */
-  readonly urlOf: (subgraph: string) => string | undefined;
+  /** Of a subgraph, by its name; each is as good as the others. */
+  readonly urlsOf: (subgraph: string) => readonly string[];
   /** From the call to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly limitBytes: number;
@@ -24,35 +24,53 @@ export interface CallDeps {
   readonly log: Logger;
 }
 
-/** Calls subgraphs by POST. What is not an answer of GraphQL is an error with the code SUBGRAPH_UNAVAILABLE. */
-export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
-  const { dispatcher, urlOf, timeoutMs, limitBytes, areErrorsMasked, log } = deps;
+const JSON_BOTH_WAYS = { 'content-type': 'application/json', accept: 'application/json' };
 
-  return async ({ subgraph, query, variables, operationName }, { headers }, signal) => {
-    const url = urlOf(subgraph);
-    if (url === undefined) throw unavailable('The service is not in the graph any more');
+/**
+ * Calls subgraphs by POST, each URL in its turn. Another is tried where nothing was sent, or where a
+ * query had no answer. What is not an answer of GraphQL is an error with the code SUBGRAPH_UNAVAILABLE.
+ */
+export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
+  const { dispatcher, urlsOf, timeoutMs, limitBytes, areErrorsMasked, log } = deps;
+  const turns = new Map<string, number>();
+
+  return async ({ subgraph, query, variables, operationName, kind }, { headers }, signal) => {
+    const body = JSON.stringify({ query, variables, ...(operationName === undefined ? {} : { operationName }) });
+    const [first, ...others] = inTurn(subgraph);
+    if (first === undefined) throw unavailable('The service is not in the graph any more');
     try {
-      const { body, cut } = await ask(
-        dispatcher,
-        {
-          method: 'POST',
-          url: new URL(url),
-          headers: { ...headers, 'content-type': 'application/json', accept: 'application/json' },
-          body: JSON.stringify({ query, variables, ...(operationName === undefined ? {} : { operationName }) }),
-          timeoutMs,
-          limitBytes,
-        },
-        signal,
-      );
-      if (cut) throw unavailable('The answer of the service is too large');
-      return shown(subgraph, answerOf(body));
+      return shown(subgraph, await post(first));
     } catch (error) {
       signal.throwIfAborted();
-      // The message may name addresses, which are nothing for clients.
-      if (error instanceof NoAnswerError) log.warn({ subgraph, message: error.message }, 'a subgraph did not answer');
-      throw error;
+      const [second] = others;
+      if (!mayTryAgain(error) || second === undefined) throw error;
+      return shown(subgraph, await post(second));
+    }
+
+    async function post(url: string): Promise<SubgraphAnswer> {
+      try {
+        const question = { method: 'POST' as const, url: new URL(url), body, timeoutMs, limitBytes };
+        const answer = await ask(dispatcher, { ...question, headers: { ...headers, ...JSON_BOTH_WAYS } }, signal);
+        if (answer.cut) throw unavailable('The answer of the service is too large');
+        return answerOf(answer.body);
+      } catch (error) {
+        // The message may name addresses, which are nothing for clients.
+        if (error instanceof NoAnswerError) log.warn({ subgraph, message: error.message }, 'a subgraph did not answer');
+        throw error;
+      }
+    }
+
+    function mayTryAgain(error: unknown): boolean {
+      return error instanceof NoAnswerError && (error.wasUnsent || kind === 'query');
     }
   };
+
+  function inTurn(subgraph: string): readonly string[] {
+    const urls = urlsOf(subgraph);
+    const begin = urls.length === 0 ? 0 : (turns.get(subgraph) ?? 0) % urls.length;
+    turns.set(subgraph, begin + 1);
+    return [...urls.slice(begin), ...urls.slice(0, begin)];
+  }
 
   function shown(subgraph: string, answer: SubgraphAnswer): SubgraphAnswer {
     if (!Array.isArray(answer.errors) || answer.errors.length === 0) return answer;

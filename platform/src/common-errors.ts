@@ -2,6 +2,8 @@ import { type ErrorCatalogue, type ErrorKind, ServiceError } from './errors.ts';
 import type { FieldFault } from './http/schema-faults.ts';
 import { isDatabaseUnavailable } from './postgres/pool.ts';
 
+export type { FieldFault } from './http/schema-faults.ts';
+
 /** What communication and payment refuse alike. */
 export const commonErrors = {
   INVALID_REQUEST: { status: 400, message: 'The request is not valid; details.fields has each fault' },

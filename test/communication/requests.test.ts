@@ -179,6 +179,15 @@ test.each([
   expect(faultPaths(await caller('POST', path, { body: {} }))).toEqual(paths);
 });
 
+test.each([
+  ['/emails', { ...mail, category: 'marketing', cc: ['c@example.com'] }, ['body/cc', 'body/sendAt']],
+  ['/push', { ...push, platform: 'apns', deviceToken: 'short' }, ['body/deviceToken', 'body/sendAt']],
+] as const)('%s names what no schema finds all at once, too', async (path, body, paths) => {
+  const caller = await service.callerOf('beyond-the-schema');
+  const sendAt = new Date(Date.now() - 3_600_000).toISOString();
+  expect(faultPaths(await caller('POST', path, { body: { ...body, sendAt } }))).toEqual(paths);
+});
+
 test('a message whose time has just passed is taken', async () => {
   const caller = await service.callerOf('just-passed');
   const body = { ...sms, sendAt: new Date(Date.now() - 60_000).toISOString() };

@@ -1,5 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { invalidRequest } from '@rollcall/platform/common-errors.ts';
+import { type FieldFault, invalidRequest } from '@rollcall/platform/common-errors.ts';
 import { type Parsed, parseEmailAddress } from '@rollcall/platform/mail-address.ts';
 import type { CountryCode } from 'libphonenumber-js/max';
 import { CommunicationError } from '../errors.ts';
@@ -121,11 +121,11 @@ export async function acceptEmail(
 ): Promise<Message | undefined> {
   const { ways } = deps;
   const { cc = [], bcc = [], replyTo, attachments = [] } = request;
+  requireNone([...copyFaults(sending, request), ...sendAtFaults(deps, sending, request)]);
   const address = (name: string, text: string) => parsedOr(sending, name, parseEmailAddress(text));
   const to = address('to', request.to);
   const from = request.from === undefined ? ways.from : { address: address('from', request.from) };
   if (from === undefined) throw new CommunicationError('NO_PROVIDER', { message: 'No sender of mails is configured' });
-  requireNoCopies(sending, request);
   const url =
     request.category === 'marketing' ? deps.unsubscribeUrl({ ...sending, category: request.category }, to) : undefined;
   const { used, ...texts } = await textsOf(deps, { ...sending, unsubscribeUrl: url }, request);
@@ -148,12 +148,12 @@ function addressesOf(mailboxes: readonly Mailbox[]): readonly string[] {
   return mailboxes.map(({ address }) => address);
 }
 
-/** Its link to unsubscribe is of one recipient: who has a copy would unsubscribe another. */
-function requireNoCopies({ root }: Sending, request: EmailRequest): void {
-  if (request.category !== 'marketing') return;
+/** The link to unsubscribe is of one recipient: who has a copy would unsubscribe another. */
+function copyFaults({ root }: Sending, request: EmailRequest): readonly FieldFault[] {
+  if (request.category !== 'marketing') return [];
   const named = (['cc', 'bcc'] as const).filter((name) => (request[name]?.length ?? 0) > 0);
   const message = 'must be empty in marketing mails, whose link to unsubscribe is of one recipient; send one mail each';
-  if (named.length > 0) throw invalidRequest(named.map((name) => ({ path: `${root}/${name}`, message })));
+  return named.map((name) => ({ path: `${root}/${name}`, message }));
 }
 
 /** @returns whether an address was not named before, in whatever capitals: each gets one copy. */
@@ -174,6 +174,7 @@ export async function acceptSms(
   request: SmsRequest,
 ): Promise<Message | undefined> {
   const number = parsedOr(sending, 'to', parsePhoneNumber(request.to, deps.ways.region));
+  requireNone(sendAtFaults(deps, sending, request));
   const { encoding, parts } = segmentsOf(request.message);
   const envelope = {
     to: number.e164,
@@ -203,9 +204,14 @@ export async function acceptPush(
     request.platform ??
     (await deviceOf(sending.subject, deviceToken))?.platform ??
     (another === undefined ? only : undefined);
-  if (platform === undefined)
-    throw invalidRequest([{ path: `${sending.root}/platform`, message: 'is required where the device is not known' }]);
-  const target = parsedOr(sending, 'deviceToken', parsePushTarget(deviceToken, platform));
+  const late = sendAtFaults(deps, sending, request);
+  if (platform === undefined) {
+    const message = 'is required where the device is not known';
+    throw invalidRequest([{ path: `${sending.root}/platform`, message }, ...late]);
+  }
+  const parsed = parsePushTarget(deviceToken, platform);
+  requireNone([...faultsIn(sending, 'deviceToken', parsed), ...late]);
+  const target = parsedOr(sending, 'deviceToken', parsed);
   const content: MessageContent = {
     channel: 'push',
     target,
@@ -223,17 +229,13 @@ interface Draft {
   readonly envelope: Omit<Envelope, 'metadata'>;
 }
 
-async function accept(
-  deps: AcceptanceDeps,
-  { subject, id, root }: Sending,
-  draft: Draft,
-): Promise<Message | undefined> {
+async function accept(deps: AcceptanceDeps, { subject, id }: Sending, draft: Draft): Promise<Message | undefined> {
   const { insert, suppressions, ways, clock } = deps;
   const { request, content, used: template, envelope } = draft;
   const { category = 'transactional', metadata = {}, tags = [] } = request;
   const { channel } = content;
   const now = clock.now();
-  const sendAt = request.sendAt === undefined ? undefined : sendAtOf(request.sendAt, { now, root });
+  const sendAt = request.sendAt === undefined ? undefined : new Date(request.sendAt);
   if (!ways.has(channel, envelope)) throw new CommunicationError('NO_PROVIDER');
   const reason = await suppressions.reasonFor({ subject, channel, recipient: envelope.to, category });
   return insert({
@@ -252,15 +254,26 @@ async function accept(
   });
 }
 
+function sendAtFaults({ clock }: AcceptanceDeps, { root }: Sending, { sendAt }: SendRequest): readonly FieldFault[] {
+  return sendAt === undefined || !isOver(sendAt, clock.now()) ? [] : [sendAtFault(root)];
+}
+
+function isOver(sendAt: string, now: Date): boolean {
+  return now.getTime() - new Date(sendAt).getTime() > LATEST_SEND_AT_MS;
+}
+
+function sendAtFault(root: string): FieldFault {
+  return { path: `${root}/sendAt`, message: 'must not be over' };
+}
+
 /**
  * Pure. When a message is to be sent. Here, and not in the schema: a repetition may come after it.
  *
  * @param text a date-time. @throws ServiceError INVALID_REQUEST where it is over.
  */
 export function sendAtOf(text: string, { now, root }: { readonly now: Date; readonly root: string }): Date {
-  const sendAt = new Date(text);
-  if (now.getTime() - sendAt.getTime() <= LATEST_SEND_AT_MS) return sendAt;
-  throw invalidRequest([{ path: `${root}/sendAt`, message: 'must not be over' }]);
+  if (isOver(text, now)) throw invalidRequest([sendAtFault(root)]);
+  return new Date(text);
 }
 
 /** Pure. After it a message that is sent at a time is worth nothing any more. */
@@ -311,8 +324,17 @@ function textOfHtml(html: string, root: string): string {
   }
 }
 
-/** What the schema of a door has checked before. */
-function parsedOr<T>({ root }: Sending, name: string, parsed: Parsed<T>): T {
+/** What the schema of a door has checked before, or {@link requireNone}. */
+function parsedOr<T>(sending: Sending, name: string, parsed: Parsed<T>): T {
   if ('value' in parsed) return parsed.value;
-  throw invalidRequest([{ path: `${root}/${name}`, message: parsed.fault }]);
+  throw invalidRequest([...faultsIn(sending, name, parsed)]);
+}
+
+function faultsIn({ root }: Sending, name: string, parsed: Parsed<unknown>): readonly FieldFault[] {
+  return 'value' in parsed ? [] : [{ path: `${root}/${name}`, message: parsed.fault }];
+}
+
+/** All faults at once. @throws ServiceError INVALID_REQUEST where there is one. */
+function requireNone(faults: readonly FieldFault[]): void {
+  if (faults.length > 0) throw invalidRequest(faults);
 }

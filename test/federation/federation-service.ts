@@ -19,6 +19,8 @@ export interface Federation {
   readonly call: Caller;
   /** @param scope undefined: without credentials. */
   readonly callerOf: (scope: string | undefined) => Promise<Caller>;
+  /** An access token of the gateway. */
+  readonly tokenOf: (scope: string) => Promise<string>;
   /** Starts another replica on the same database. */
   readonly another: (settings?: Readonly<Record<string, string>>) => Promise<Federation>;
   /** Executes an operation, as anybody may. */
@@ -59,6 +61,7 @@ export async function startFederation(settings: Readonly<Record<string, string>>
     return {
       service,
       callerOf,
+      tokenOf: (scope) => issuer.tokenOf('anna', scope),
       call: await callerOf('schemas:read schemas:write'),
       another: (more = {}) => replica({ ...all, ...more }),
       async query(text, variables) {

@@ -263,6 +263,16 @@ describe('a request', () => {
     expect((await nobody?.('GET', '/health'))?.status).toBe(200);
   });
 
+  test('may show an access token of the gateway instead', async () => {
+    const { callerOf, tokenOf } = await startFederation();
+    const nobody = await callerOf(undefined);
+    const list = async (scope: string) =>
+      nobody('GET', '/schemas', { headers: { authorization: `Bearer ${await tokenOf(scope)}` } });
+    expect((await list('schemas:read')).status).toBe(200);
+    expect(codeOf(await list('schemas:write'))).toBe('FORBIDDEN');
+    expect((await nobody('GET', '/schemas', { headers: { authorization: 'Bearer forged' } })).status).toBe(401);
+  });
+
   test('for a URL on this machine is refused where that is not allowed', async () => {
     const { call } = await startFederation({ ROLLCALL_SERVICE_ADDRESSES: 'cluster' });
     const { url, asked, reads } = await startSubgraph(users);

@@ -1,5 +1,5 @@
 import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
-import type { ReadFailure, Subgraph, Subgraphs } from './subgraphs.ts';
+import type { ReadFailure, Subgraph, SubgraphStatus, Subgraphs } from './subgraphs.ts';
 
 /** A schema, and where it was found; or why none was. */
 type SchemaRead =
@@ -55,6 +55,8 @@ export interface GraphStore {
   position(): Promise<Position>;
   load(): Promise<Known>;
   outlines(): Promise<readonly Outline[]>;
+  /** How each service stands that is not left out. */
+  statuses(): Promise<ReadonlyMap<string, SubgraphStatus>>;
   /**
    * Writes a change, unless another has come first.
    *

@@ -167,8 +167,11 @@ export function membersOf(subgraphs: Subgraphs): readonly Subgraph[] {
 /** How a service stands with the graph (docs/decisions/0466). */
 export type SubgraphStatus = 'composed' | 'held' | 'unreachable' | 'stale';
 
+/** What a status comes of. Of `sdl` it counts whether there is one. */
+type Standing = Pick<Subgraph, 'goneAt' | 'failure' | 'errors' | 'sdl'>;
+
 /** Pure. `stale`: it is no longer registered; `unreachable`: its schema could not be read when that was last tried. */
-export function statusOf({ goneAt, failure, errors, sdl }: Subgraph): SubgraphStatus {
+export function statusOf({ goneAt, failure, errors, sdl }: Standing): SubgraphStatus {
   if (goneAt !== null) return 'stale';
   if (failure !== null || sdl === null) return 'unreachable';
   return errors.length > 0 ? 'held' : 'composed';

@@ -4,10 +4,10 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { Gauge, type Registry } from 'prom-client';
 import type { Generation, GraphStore } from '../domain/ports.ts';
-import { type SubgraphStatus, statusOf } from '../domain/subgraphs.ts';
+import type { SubgraphStatus } from '../domain/subgraphs.ts';
 
 export interface CurrentDeps<Graph> {
-  readonly store: Pick<GraphStore, 'position' | 'generation' | 'load'>;
+  readonly store: Pick<GraphStore, 'position' | 'generation' | 'statuses'>;
   /** Builds what answers queries. @throws where the supergraph is none that it can use. */
   readonly build: (supergraph: string) => Graph;
   readonly log: Logger;
@@ -50,11 +50,7 @@ export function createCurrent<Graph>(deps: CurrentDeps<Graph>): Current<Graph> {
       const generation = await store.generation();
       swap(generation);
     }
-    if (position.revision !== seen.revision) {
-      const { subgraphs } = await store.load();
-      const known = [...subgraphs.values()].filter(({ isLeftOut }) => !isLeftOut);
-      statuses = new Map(known.map((subgraph) => [subgraph.service, statusOf(subgraph)]));
-    }
+    if (position.revision !== seen.revision) statuses = await store.statuses();
     seen = position;
   }
 

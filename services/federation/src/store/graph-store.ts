@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { Change, Generation, GenerationEntry, GraphStore, Outline, Position } from '../domain/ports.ts';
-import { type LookTimes, lookInMs, membersOf, type Subgraph, type Subgraphs } from '../domain/subgraphs.ts';
+import { type LookTimes, lookInMs, membersOf, type Subgraph, type Subgraphs, statusOf } from '../domain/subgraphs.ts';
 
 /** Kept for the history. */
 const KEPT_GENERATIONS = 100;
@@ -15,6 +15,8 @@ interface SubgraphRow extends OutlineRow {
   readonly failure: Subgraph['failure'];
   readonly updated_at: Date;
 }
+
+type StandingRow = Pick<SubgraphRow, 'service' | 'gone_at' | 'failure' | 'errors' | 'sdl'>;
 
 interface OutlineRow {
   readonly service: string;
@@ -40,6 +42,12 @@ export function createGraphStore(pool: () => Pool, times: LookTimes): GraphStore
         'SELECT service, source, candidates, version, gone_at, is_left_out FROM subgraphs',
       );
       return rows.map(outlineOf);
+    },
+    async statuses() {
+      const { rows } = await pool().query<StandingRow>(
+        `SELECT service, gone_at, failure, errors, left(sdl, 1) AS sdl FROM subgraphs WHERE NOT is_left_out`,
+      );
+      return new Map(rows.map(({ service, gone_at: goneAt, ...rest }) => [service, statusOf({ goneAt, ...rest })]));
     },
     commit: (change) => inTransaction(pool(), (client) => commit(client, change, times)),
     async generation() {

@@ -79,7 +79,7 @@ function take(data: unknown, { step, asked, run }: Fetched): string | undefined 
   if (!isObject(data)) return 'The service answered without data';
   if (step.lookups.length === 0) {
     rewrite(data, step.rewrites, run.supergraph);
-    mergeInto(run.data, data);
+    mergeInto(run.data, data, run.supergraph.objects);
     return undefined;
   }
   const problems = asked.found.map((found) => takeEntities(data[found.lookup.field], found, { asked, run }));
@@ -96,7 +96,7 @@ function takeEntities(brought: unknown, found: Found, { asked, run }: Omit<Fetch
   rewrite(brought, lookup.after, run.supergraph);
   for (const { entity, representation } of entities) {
     const value: unknown = brought[representation];
-    if (isObject(value)) mergeInto(entity, value);
+    if (isObject(value)) mergeInto(entity, value, run.supergraph.objects);
   }
   return undefined;
 }

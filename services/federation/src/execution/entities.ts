@@ -126,7 +126,7 @@ function select(
       if (part === undefined) return undefined;
       // The subgraph has to tell its types apart, as the condition did.
       if (object['__typename'] !== undefined) selected['__typename'] = object['__typename'];
-      mergeInto(selected, part);
+      mergeInto(selected, part, supergraph.objects);
     }
   }
   return selected;

@@ -3,6 +3,7 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   getOperationAST,
+  type InlineFragmentNode,
   Kind,
   type NameNode,
   type SelectionNode,
@@ -21,7 +22,7 @@ import type { JsonObject } from './types.ts';
 export function plannedDocument(document: DocumentNode, variables: Readonly<JsonObject>): DocumentNode {
   return visit(document, {
     Field: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(fetchedAs(node)) : null) },
-    InlineFragment: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(node) : null) },
+    InlineFragment: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(withTypeName(node)) : null) },
     FragmentSpread: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(node) : null) },
     SelectionSet: {
       leave: (node) => (node.selections.length === 0 ? { ...node, selections: [TYPE_NAME] } : undefined),
@@ -53,6 +54,12 @@ function fetchedAs(node: FieldNode): FieldNode {
   const { name, alias } = node;
   if (name.value.startsWith('__')) return TYPE_NAME;
   return alias === undefined ? node : { ...node, alias: nameOf(fetchedName(alias.value, name.value)) };
+}
+
+/** Without a field of the type itself, the planner may lose a fragment within an interface that is an object elsewhere. */
+function withTypeName(node: InlineFragmentNode): InlineFragmentNode {
+  const { selectionSet } = node;
+  return { ...node, selectionSet: { ...selectionSet, selections: [TYPE_NAME, ...selectionSet.selections] } };
 }
 
 function withoutConditions<Node extends SelectionNode>(node: Node): Node {

@@ -16,7 +16,7 @@ import { isObject, type JsonObject, type SubgraphAnswer, type SubgraphCall } fro
 type Resolve = (source: JsonObject, args: JsonObject) => unknown;
 
 /** By type and field. Fields without one are read from their object, types from `__typename`. */
-type Resolvers = Readonly<Record<string, Readonly<Record<string, Resolve>>>>;
+export type Resolvers = Readonly<Record<string, Readonly<Record<string, Resolve>>>>;
 
 export interface SubgraphSource {
   /** Of Federation 1 or 2, by hand. */

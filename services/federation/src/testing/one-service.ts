@@ -1,0 +1,35 @@
+import { execute, type GraphQLSchema, parse } from 'graphql/index.js';
+import { isObject, type JsonObject } from '../execution/types.ts';
+import type { Resolvers } from './subgraph.ts';
+
+/** What each field of each type is, of an object that has nothing but its type and id. */
+export type Values = Readonly<Record<string, Readonly<Record<string, (object: JsonObject) => unknown>>>>;
+
+/** An object is its type and id; all else follows from them, in every subgraph alike. */
+export function objectOf(type: string, id: unknown): JsonObject {
+  return { __typename: type, id: String(id) };
+}
+
+/** Resolvers of a subgraph that has these fields of the types. */
+export function resolversOf(values: Values, ...types: readonly (readonly [string, ...string[]])[]): Resolvers {
+  return Object.fromEntries(
+    types.map(([type, ...fields]) => [
+      type,
+      Object.fromEntries(fields.map((field) => [field, (object: JsonObject) => values[type]?.[field]?.(object)])),
+    ]),
+  );
+}
+
+/** What one service that had it all would answer. */
+export async function answerOfOneService(schema: GraphQLSchema, query: string, values: Values): Promise<object> {
+  const result = await execute({
+    schema,
+    document: parse(query),
+    typeResolver: (object) => (isObject(object) ? String(object['__typename']) : undefined),
+    fieldResolver: (...[source, , , { parentType, fieldName }]) => {
+      const object = isObject(source) ? source : {};
+      return fieldName === 'id' ? object['id'] : values[parentType.name]?.[fieldName]?.(object);
+    },
+  });
+  return JSON.parse(JSON.stringify(result));
+}

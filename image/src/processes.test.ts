@@ -7,6 +7,7 @@ describe('chooseProcess', () => {
     { args: ['operator'] },
     { args: ['communication'] },
     { args: ['payment'] },
+    { args: ['federation'] },
     { args: ['fetch'] },
     { args: ['fetch', '--url=https://example.com/a', '--help'] },
     { args: ['cli', 'services', '--output', 'json'] },
@@ -28,7 +29,7 @@ describe('chooseProcess', () => {
 
   test('explains itself', () => {
     expect(chooseProcess(['--help'])).toEqual({ exitCode: 0, text: usage });
-    const names = ['registry', 'gateway', 'operator', 'communication', 'payment', 'fetch', 'cli'];
+    const names = ['registry', 'gateway', 'operator', 'communication', 'payment', 'federation', 'fetch', 'cli'];
     for (const name of names) expect(usage).toMatch(new RegExp(`^  ${name} `, 'm'));
   });
 });

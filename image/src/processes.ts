@@ -32,6 +32,10 @@ const processes: ReadonlyMap<string, Process> = new Map<string, Process>(
       about: 'payments and refunds by payment providers, subscriptions and invoices',
       start: () => import('@rollcall/payment/main.ts'),
     },
+    federation: {
+      about: 'one graph out of the GraphQL of the services that are registered',
+      start: () => import('@rollcall/federation/main.ts'),
+    },
     fetch: {
       about: 'brings a binary into a pod; deliveries write its command',
       start: () => import('@rollcall/fetcher/main.ts'),

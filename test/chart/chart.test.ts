@@ -142,6 +142,7 @@ describe('what values lead to', () => {
       'rollcall-gateway': 2,
       'rollcall-communication': 2,
       'rollcall-payment': 2,
+      'rollcall-federation': 2,
       'rollcall-postgresql': 1,
       'rollcall-redis': 1,
     });
@@ -158,16 +159,16 @@ describe('what values lead to', () => {
   });
 
   test('a new process needs an entry and no template', async () => {
-    const federation = {
+    const reporting = {
       replicas: 3,
       ports: {
-        http: { port: 3002, from: 'anywhere' },
+        http: { port: 3006, from: 'anywhere' },
         grpc: { port: 50_052, appProtocol: 'kubernetes.io/h2c', from: 'http' },
       },
       redis: true,
       env: { SCHEMAS: '{{ include "rollcall.fullname" . }}-schemas' },
       files: { 'settings.yaml': 'release: {{ .Release.Name }}' },
-      secrets: { 'federation-keys': { scope: 'release' } },
+      secrets: { 'reporting-keys': { scope: 'release' } },
       rbac: {
         clients: {
           scope: 'customResources',
@@ -178,8 +179,8 @@ describe('what values lead to', () => {
       ingress: { enabled: true, hosts: ['api.example.com'] },
       podDisruptionBudget: { enabled: false },
     };
-    const objects = await renderChart({ processes: { federation } });
-    const name = 'rollcall-federation';
+    const objects = await renderChart({ processes: { reporting } });
+    const name = 'rollcall-reporting';
     const made = objects.filter(({ metadata }) => metadata.name.startsWith(name)).map(({ kind }) => kind);
     expect(made.toSorted()).toEqual([
       'ConfigMap',
@@ -194,7 +195,7 @@ describe('what values lead to', () => {
       'ServiceAccount',
     ]);
     const { containers, volumes } = podsOf(objects).find((pod) => pod.name === name)?.template.spec ?? {};
-    expect(containers?.[0]?.args).toEqual(['federation']);
+    expect(containers?.[0]?.args).toEqual(['reporting']);
     expect(containers?.[0]?.['volumeMounts']).toContainEqual(
       expect.objectContaining({ name: 'files', mountPath: '/etc/rollcall' }),
     );
@@ -233,6 +234,7 @@ describe('what values lead to', () => {
       'rollcall-gateway': true,
       'rollcall-communication': false,
       'rollcall-payment': false,
+      'rollcall-federation': false,
       'rollcall-postgresql': false,
       'rollcall-redis': false,
       'rollcall-test': false,
@@ -246,7 +248,12 @@ describe('what values lead to', () => {
       topologySpread: [],
       rbac: { tokens: null },
     };
-    const processes = { registry: off, gateway: off, communication: off, payment: off, operator: { enabled: false } };
+    const processes = {
+      ...Object.fromEntries(
+        ['registry', 'gateway', 'communication', 'payment', 'federation'].map((name) => [name, off]),
+      ),
+      operator: { enabled: false },
+    };
     const objects = await renderChart({ processes });
     expect(objects.filter(({ kind }) => kind === 'PodDisruptionBudget')).toEqual([]);
     expect(objects.filter(({ metadata }) => metadata.name.includes('operator'))).toEqual([]);
@@ -258,7 +265,7 @@ describe('what values lead to', () => {
   test('an external database leaves the embedded one out, and its URL is in a Secret only', async () => {
     const url = 'postgres://me:word@db.example.com/rollcall';
     const objects = await renderChart({
-      postgresql: { external: { urls: { registry: url, communication: url, payment: url } } },
+      postgresql: { external: { urls: { registry: url, communication: url, payment: url, federation: url } } },
       redis: { external: { secretName: 'mine' } },
     });
     expect(objects.filter(({ kind }) => kind === 'StatefulSet')).toEqual([]);
@@ -270,9 +277,9 @@ describe('what values lead to', () => {
   });
 
   test('each process with a database has a role, a password and a URL of its own', async () => {
-    const objects = await renderChart({ processes: { federation: { database: true }, console: {} } });
+    const objects = await renderChart({ processes: { reporting: { database: true }, console: {} } });
     const { data } = objectOf(objects, 'Secret', 'rollcall-postgresql') as unknown as { data: Record<string, string> };
-    const users = ['communication', 'federation', 'payment', 'registry'];
+    const users = ['communication', 'federation', 'payment', 'registry', 'reporting'];
     const keys = [...users.flatMap((name) => [`${name}-password`, `${name}-url`]), 'password'].toSorted();
     expect(Object.keys(data).toSorted()).toEqual(keys);
     const passwords = keys.filter((key) => key.endsWith('password')).map((key) => data[key]);
@@ -296,7 +303,7 @@ describe('what values lead to', () => {
 
   test('an external PostgreSQL without a URL for a process that uses it is refused', async () => {
     const url = 'postgres://registry:word@db.example.com/rollcall';
-    const without = { postgresql: { external: { urls: { registry: url, communication: url } } } };
+    const without = { postgresql: { external: { urls: { registry: url, communication: url, federation: url } } } };
     await expect(renderChart(without)).rejects.toThrow('postgresql.external.urls has no URL for payment');
   });
 
@@ -304,7 +311,12 @@ describe('what values lead to', () => {
     const values = {
       postgresql: { external: { urls: { registry: 'postgres://me:word@db.example.com/rollcall' } } },
       redis: { external: { url: 'redis://:word@cache.example.com' } },
-      processes: { registry: { redis: true }, communication: { enabled: false }, payment: { enabled: false } },
+      processes: {
+        registry: { redis: true },
+        communication: { enabled: false },
+        payment: { enabled: false },
+        federation: { enabled: false },
+      },
     };
     const versions = async () => {
       const objects = await renderAnew(values);

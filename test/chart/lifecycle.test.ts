@@ -96,7 +96,7 @@ function podAnnotations(): Promise<string> {
 
 function withDatabase(password: string): Values {
   const url = `postgres://me:${password}@db.example.com/rollcall`;
-  return { postgresql: { external: { urls: { registry: url, communication: url, payment: url } } } };
+  return { postgresql: { external: { urls: { registry: url, communication: url, payment: url, federation: url } } } };
 }
 
 const VAULT = 'rollcall-payment-vault';

@@ -18,6 +18,7 @@ const dimensions = {
             registry: 'postgres://a:b@db/rollcall',
             communication: 'postgres://c:d@db/rollcall',
             payment: 'postgres://e:f@db/rollcall',
+            federation: 'postgres://g:h@db/rollcall',
           },
         },
       },
@@ -44,6 +45,7 @@ const dimensions = {
         gateway: { egress: [] },
         communication: { egressPorts: [25] },
         payment: { egress: [], egressPorts: [] },
+        federation: { egress: [] },
       },
     },
   },
@@ -156,15 +158,16 @@ const dimensions = {
         gateway: { enabled: false },
         communication: { enabled: false },
         payment: { enabled: false },
+        federation: { enabled: false },
       },
       tests: { enabled: false },
     },
     'one more, and no gateway': {
       processes: {
         gateway: { enabled: false },
-        federation: {
+        reporting: {
           ports: {
-            http: { port: 3002, from: 'anywhere' },
+            http: { port: 3006, from: 'anywhere' },
             grpc: { port: 50_052, appProtocol: 'kubernetes.io/h2c', from: [{ namespaceSelector: {} }] },
           },
           service: { type: 'LoadBalancer' },

@@ -60,7 +60,14 @@ async function admitted(values: Values = {}): Promise<Record<string, readonly st
   return result;
 }
 
-const own = ['communication', 'gateway', 'namespace {"kubernetes.io/metadata.name":"rollcall"}', 'payment', 'test'];
+const own = [
+  'communication',
+  'federation',
+  'gateway',
+  'namespace {"kubernetes.io/metadata.name":"rollcall"}',
+  'payment',
+  'test',
+];
 const prometheus = ['namespace {"kubernetes.io/metadata.name":"monitoring"}'];
 
 test('programs reach the registry and the gateway, Prometheus the admin ports, and the databases are for those that use them', async () => {
@@ -74,11 +81,13 @@ test('programs reach the registry and the gateway, Prometheus the admin ports, a
     'gateway:3000': ['anyone'],
     'gateway:50051': ['anyone'],
     'gateway:9090': prometheus,
-    'communication:3003': ['gateway', 'test'],
+    'communication:3003': ['federation', 'gateway', 'test'],
     'communication:9090': prometheus,
-    'payment:3004': ['gateway', 'test'],
+    'payment:3004': ['federation', 'gateway', 'test'],
     'payment:9090': prometheus,
-    'postgresql:5432': ['communication', 'payment', 'registry'],
+    'federation:3002': ['gateway', 'test'],
+    'federation:9090': prometheus,
+    'postgresql:5432': ['communication', 'federation', 'payment', 'registry'],
     'redis:6379': ['communication', 'gateway', 'test'],
   });
 });
@@ -89,6 +98,7 @@ test('pods of the namespaces that are named reach the registry, or those of all'
   const named = await admitted({ registry: { namespaces: ['shop', 'rollcall'] } });
   expect(named['registry:3001']).toEqual([
     'communication',
+    'federation',
     'gateway',
     name('rollcall'),
     name('shop'),
@@ -97,7 +107,7 @@ test('pods of the namespaces that are named reach the registry, or those of all'
   ]);
   expect(named['registry:50051']).toEqual(named['registry:3001']);
   const all = await admitted({ registry: { namespaces: ['*'] } });
-  expect(all['registry:3001']).toEqual(['communication', 'gateway', 'namespace {}', 'payment', 'test']);
+  expect(all['registry:3001']).toEqual(['communication', 'federation', 'gateway', 'namespace {}', 'payment', 'test']);
   const http = { port: 3001, from: 'anywhere' };
   const anybody = await admitted({ processes: { registry: { ports: { http } } } });
   expect([anybody['registry:3001'], anybody['registry:50051']]).toEqual([['anyone'], ['anyone']]);
@@ -111,13 +121,14 @@ test('ports can be closed to all but some, and to all but those that need them',
   };
   expect(await admitted(values)).toEqual({
     test: ['anyone'],
-    'registry:3001': ['communication', 'gateway', 'operator', 'payment', 'test'],
-    'registry:50051': ['communication', 'gateway', 'operator', 'payment', 'test'],
+    'registry:3001': ['communication', 'federation', 'gateway', 'operator', 'payment', 'test'],
+    'registry:50051': ['communication', 'federation', 'gateway', 'operator', 'payment', 'test'],
     'gateway:3000': ['anyone'],
     'gateway:50051': ['anyone'],
-    'communication:3003': ['gateway', 'test'],
-    'payment:3004': ['gateway', 'test'],
-    'postgresql:5432': ['communication', 'payment', 'registry'],
+    'communication:3003': ['federation', 'gateway', 'test'],
+    'payment:3004': ['federation', 'gateway', 'test'],
+    'federation:3002': ['gateway', 'test'],
+    'postgresql:5432': ['communication', 'federation', 'payment', 'registry'],
     'redis:6379': ['communication', 'gateway', 'registry', 'test'],
   });
 });
@@ -141,7 +152,7 @@ test('what talks to the API server may do so wherever that is, also where "anywh
 
 test('embedded databases connect to nothing, and a process only to what it needs', async () => {
   const rbac = { own: { scope: 'release', rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] } };
-  const processes = { console: { database: true }, federation: { redis: true, calls: ['registry'], rbac } };
+  const processes = { console: { database: true }, reporting: { redis: true, calls: ['registry'], rbac } };
   const objects = await renderChart({ processes });
   const egress = (name: string) => {
     const rules = (objectOf(objects, 'NetworkPolicy', name)['spec'] as Policy).egress ?? [];
@@ -152,7 +163,7 @@ test('embedded databases connect to nothing, and a process only to what it needs
   const dns = [53, 53];
   const apiServer = [443, 6443];
   expect(egress('rollcall-console')).toEqual([dns, [5432]]);
-  expect(egress('rollcall-federation')).toEqual([dns, apiServer, [50_051, 3001], [6379]]);
+  expect(egress('rollcall-reporting')).toEqual([dns, apiServer, [50_051, 3001], [6379]]);
 });
 
 async function egressPorts(name: string, values: Values = {}): Promise<number[][]> {
@@ -171,4 +182,8 @@ test('communication and payment reach providers at their ports alone, what they 
   expect(await egressPorts('communication', relay)).toEqual([[53, 53], [25], ...called, [5432], [6379]]);
   const open = { processes: { payment: { egressPorts: [] } } };
   expect(await egressPorts('payment', open)).toEqual([[53, 53], []]);
+});
+
+test('federation reaches services wherever they are', async () => {
+  expect(await egressPorts('federation')).toEqual([[53, 53], []]);
 });

@@ -49,7 +49,12 @@ describe.each(SERVICES)('%s', (name) => {
       objectOf(objects, 'Secret', `rollcall-${name}-vault`).metadata.annotations?.['helm.sh/resource-policy'];
     expect(kept(first)).toBe('keep');
     expect(kept(await renderChart({ postgresql: { persistence: { keep: false } } }))).toBeUndefined();
-    const urls = { registry: 'postgres://a', communication: 'postgres://b', payment: 'postgres://c' };
+    const urls = {
+      registry: 'postgres://a',
+      communication: 'postgres://b',
+      payment: 'postgres://c',
+      federation: 'postgres://d',
+    };
     expect(kept(await renderChart({ postgresql: { persistence: { keep: false }, external: { urls } } }))).toBe('keep');
   });
 
@@ -80,7 +85,9 @@ describe.each(SERVICES)('%s', (name) => {
     expect(versionOf(objects, 'Deployment', `rollcall-${name}`)).toBe(given);
     expect(versionOf(await renderChart(), 'Deployment', `rollcall-${name}`)).toBeUndefined();
   });
+});
 
+describe.each([...SERVICES, 'federation'])('%s', (name) => {
   test('knows the gateway and the registry, and is registered by the address of its pod', async () => {
     const objects = await renderChart({ gateway: { token: { issuer: 'https://id.example.com' } } });
     expect(environmentOf(objects, `rollcall-${name}`)).toMatchObject({
@@ -176,4 +183,16 @@ test('payment has a client that is there, or none where nobody sends mails', asy
   expect(environmentOf(alone, 'rollcall-payment')['ROLLCALL_CLIENT_ID']).toBe('');
   const nobody = renderChart({ payment: { client: { existingSecret: 'mine' } } });
   await expect(nobody).rejects.toThrow('payment.client.id says whose secret is in payment.client.existingSecret');
+});
+
+test('federation reads schemas where services may be, and helm test asks for its health', async () => {
+  const objects = await renderChart({ serviceAddresses: 'public' });
+  expect(environmentOf(objects, 'rollcall-federation')).toMatchObject({
+    ROLLCALL_SERVICE_ADDRESSES: 'public',
+    ROLLCALL_TOKEN_AUDIENCE: 'rollcall',
+  });
+  const asked = { FEDERATION_URL: 'http://rollcall-federation:3002' };
+  expect(environmentOf(objects, 'rollcall-test')).toMatchObject(asked);
+  const without = await renderChart({ processes: { federation: { enabled: false } } });
+  expect(environmentOf(without, 'rollcall-test')).not.toHaveProperty('FEDERATION_URL');
 });

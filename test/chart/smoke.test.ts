@@ -22,6 +22,7 @@ let operator: RunningService;
 let gateway: RunningService;
 let communication: RunningService;
 let payment: RunningService;
+let federation: RunningService;
 /** Has keys, is well, and asks nobody for a token. */
 let open: Backend;
 let tokenFile: string;
@@ -54,6 +55,7 @@ beforeAll(async () => {
   );
   communication = resources.use(await startServiceOfSubjects('communication'));
   payment = resources.use(await startServiceOfSubjects('payment'));
+  federation = resources.use(await startRegistered('federation', {}));
   open = resources.use(
     await startBackend((_, response) => void response.end(JSON.stringify({ status: 'healthy', keys: [{}] }))),
   );
@@ -67,6 +69,15 @@ beforeAll(async () => {
 afterAll(() => resources.disposeAsync());
 
 async function startServiceOfSubjects(name: string): Promise<RunningService> {
+  return await startRegistered(name, {
+    ROLLCALL_VAULT_KEYS_FILE: await writeVaultKeys(
+      join(inject('temporaryDirectory'), `${namespace.name}-${name}-keys`),
+    ),
+    ROLLCALL_PUBLIC_URL: gateway.url,
+  });
+}
+
+async function startRegistered(name: string, settings: Readonly<Record<string, string>>): Promise<RunningService> {
   const database = resources.use(await createDatabase());
   return await startReadyReplica(`services/${name}/src/main.ts`, {
     logDirectory: inject('temporaryDirectory'),
@@ -74,14 +85,11 @@ async function startServiceOfSubjects(name: string): Promise<RunningService> {
     namespace: namespace.name,
     settings: {
       ROLLCALL_DATABASE_URL: database.url,
-      ROLLCALL_VAULT_KEYS_FILE: await writeVaultKeys(
-        join(inject('temporaryDirectory'), `${namespace.name}-${name}-keys`),
-      ),
       ROLLCALL_GATEWAY_KEYS_URL: `${gateway.url}/.well-known/jwks.json`,
-      ROLLCALL_PUBLIC_URL: gateway.url,
       ROLLCALL_REGISTRY_URLS: registry.url,
       ROLLCALL_POD_IP: '127.0.0.1',
       ROLLCALL_TOKEN_FILE: tokenFile,
+      ...settings,
     },
   });
 }
@@ -117,6 +125,7 @@ test('helm test passes where all processes, PostgreSQL and Redis work, and leave
     GATEWAY_URL: gateway.url,
     REDIS_URL: inject('redisUrl'),
     SERVICE_URLS: `communication=${communication.url} payment=${payment.url}`,
+    FEDERATION_URL: federation.url,
     DEADLINE_SECONDS: '40',
   };
   const { code, output } = await smoke(environment);
@@ -128,6 +137,8 @@ test('helm test passes where all processes, PostgreSQL and Redis work, and leave
     expect(output).toContain(`ok: ${name} has registered itself`);
     expect(output).toContain(`ok: the gateway leads providers to ${name}`);
   }
+  expect(output).toContain('ok: federation is well');
+  expect(output).toContain('ok: federation has registered itself');
   const token = await readFile(tokenFile, 'utf8');
   expect(output).not.toContain(token.slice(-40));
   expect(await namespace.kubectl(['get', 'serviceregistrations', '--output=name'])).not.toContain('helm-test');
@@ -146,6 +157,7 @@ test.concurrent.each<[string, () => Readonly<Record<string, string>>, string]>([
   ['anybody is admitted', () => ({ GATEWAY_URL: open.url }), 'not so: the gateway lets in nobody without a token'],
   ['the token is refused', () => ({ TOKEN_FILE: wrongTokenFile }), 'not so: a program registers'],
   ['payment is unavailable', () => ({ SERVICE_URLS: 'payment=http://127.0.0.1:9' }), 'not so: payment is well'],
+  ['federation is unavailable', () => ({ FEDERATION_URL: 'http://127.0.0.1:9' }), 'not so: federation is well'],
   [
     'payment is not registered',
     () => ({ SERVICE_URLS: `nobody=${payment.url}` }),
@@ -168,7 +180,7 @@ test.concurrent.each<[string, () => Readonly<Record<string, string>>, string]>([
 
 test('alerts and dashboards ask for metrics that the processes have', async () => {
   const served = await Promise.all(
-    [registry, operator, gateway, communication, payment].map(async ({ adminUrl }) =>
+    [registry, operator, gateway, communication, payment, federation].map(async ({ adminUrl }) =>
       (await fetch(`${adminUrl}/metrics`)).text(),
     ),
   );
@@ -177,6 +189,7 @@ test('alerts and dashboards ask for metrics that the processes have', async () =
     [
       'alerts.yaml',
       'dashboards/delivery.json',
+      'dashboards/federation.json',
       'dashboards/gateway.json',
       'dashboards/registry.json',
       'dashboards/services.json',

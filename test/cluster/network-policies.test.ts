@@ -81,19 +81,22 @@ describe.skipIf(noCluster)('NetworkPolicies', () => {
       const registry = ['registry:3001', 'registry:50051'];
       const gateway = ['gateway:3000', 'gateway:50051'];
       const ofSubjects = ['communication:3003', 'payment:3004'];
-      const admin = ['registry', 'gateway', 'operator', 'communication', 'payment'].map((name) => `${name}:9090`);
+      const admin = ['registry', 'gateway', 'operator', 'communication', 'payment', 'federation'].map(
+        (name) => `${name}:9090`,
+      );
       const allowed = inOrder({
         // Checks and webhooks are anywhere.
         operator: [...anywhere, ...registry, ...gateway],
         registry: [...anywhere, ...gateway, 'postgresql:5432'],
         // So are the services that register.
-        gateway: [...anywhere, ...registry, ...ofSubjects, 'redis:6379'],
+        gateway: [...anywhere, ...registry, ...ofSubjects, 'federation:3002', 'redis:6379'],
+        federation: [...anywhere, ...registry, ...gateway, ...ofSubjects, 'postgresql:5432'],
         // Providers are anywhere, but at the ports of HTTPS and of mail alone.
         communication: [...registry, ...gateway, 'postgresql:5432', 'redis:6379'],
         payment: [...registry, ...gateway, 'postgresql:5432'],
         postgresql: [],
         redis: [],
-        test: [...others, ...apiServer, ...registry, ...gateway, ...ofSubjects, 'redis:6379'],
+        test: [...others, ...apiServer, ...registry, ...gateway, ...ofSubjects, 'federation:3002', 'redis:6379'],
         stranger: [...without('stranger:8080'), ...registry, ...gateway],
         // An ingress controller comes to the gateway alone, and so does who is in no namespace that
         // the values name.

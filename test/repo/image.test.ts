@@ -73,6 +73,7 @@ describe("the image's entry point", () => {
     { args: ['gateway'], code: 1, err: /ROLLCALL_REGISTRY_URLS is required/ },
     { args: ['communication'], code: 1, err: /ROLLCALL_VAULT_KEYS_FILE is required/ },
     { args: ['payment'], code: 1, err: /ROLLCALL_VAULT_KEYS_FILE is required/ },
+    { args: ['federation'], code: 1, err: /ROLLCALL_DATABASE_URL is required/ },
     { args: ['fetch'], code: 2, err: /rollcall fetch: Wrong usage: --url must not be empty/ },
     { args: ['gatekeeper'], code: 2, err: /there is no process "gatekeeper"/ },
     { args: [], code: 2, err: /which process\?/ },
@@ -83,6 +84,16 @@ describe("the image's entry point", () => {
   test('explains itself', async () => {
     expect(await run(['--help'])).toEqual({ code: 0, out: expect.stringMatching(/^Usage: rollcall PROCESS/), err: '' });
   });
+});
+
+test('the query planner of federation needs no library that is not beside Node in the image', async () => {
+  const script = `
+    const libraries = () => process.report.getReport().sharedObjects;
+    const before = new Set(libraries());
+    await import('@graphql-hive/router-query-planner');
+    console.log(JSON.stringify(libraries().filter((each) => !before.has(each))));`;
+  const { out, err } = await runNode(['--input-type=module', '--eval', script]);
+  expect({ added: JSON.parse(out), err }).toEqual({ added: [expect.stringMatching(/\.node$/)], err: '' });
 });
 
 test('the JavaScript of the image runs without a stripper of types, line by line as the sources', async () => {

@@ -70,11 +70,12 @@ describe.skipIf(problem !== undefined)('the image', () => {
     expect(own.filter((path) => /\.test\.js$|\.ts$|\/model\/|\/testing\//.test(path))).toEqual([]);
   });
 
-  test('has what communication and payment read beside their code', () => {
+  test('has what services read beside their code', () => {
     const paths = new Set(image.entries.map(({ path }) => path));
     expect(paths).toContain('app/platform/migrations/0001-idempotency.sql');
     expect(paths).toContain('app/services/communication/migrations/0002-messages.sql');
     expect(paths).toContain('app/services/payment/migrations/0002-payments.sql');
+    expect(paths).toContain('app/services/federation/migrations/0001-subgraphs.sql');
     expect(paths).toContain('app/services/communication/templates/receipt.mjml');
     expect(paths).toContain('app/node_modules/dejavu-fonts-ttf/ttf/DejaVuSans.ttf');
   });

@@ -1,6 +1,6 @@
 // What `helm test` runs in a pod: goes through the registry's API the way a program does, and finds in it what only the operator puts
-// there; knocks at the gateway, for which it has no client; and asks communication and payment how they are, without sending or paying
-// anything. Ends with 1 and the reason when something does not work.
+// there; knocks at the gateway, for which it has no client; and asks communication, payment and federation how they are, without sending
+// or paying anything. Ends with 1 and the reason when something does not work.
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 const startedAt = performance.now();
 const { REGISTRY_URL, GATEWAY_URL, EXPECTED_SERVICE, TOKEN_FILE, REDIS_URL, DEADLINE_SECONDS = '180' } = process.env;
 /** Base URLs in the cluster: `communication=http://… payment=http://…`. */
-const { SERVICE_URLS = '' } = process.env;
+const { SERVICE_URLS = '', FEDERATION_URL } = process.env;
 const token = TOKEN_FILE === undefined ? undefined : (await readFile(TOKEN_FILE, 'utf8')).trim();
 
 async function call(method, path, body) {
@@ -120,15 +120,20 @@ if (GATEWAY_URL !== undefined) {
   await eventually('the gateway lets in nobody without a token', isRefused({}));
   await eventually('the gateway lets in nobody with any token', isRefused({ authorization: 'Bearer a.b.c' }));
 }
-for (const [name, url] of SERVICE_URLS.split(' ')
-  .filter(Boolean)
-  .map((each) => each.split('='))) {
+/** The process of this name, whose health is reported at the URL. */
+async function runs(name, healthUrl) {
   await eventually(`${name} is well`, async () => {
-    const response = await fetch(`${url}/api/v1/health`, { signal: AbortSignal.timeout(10_000) });
+    const response = await fetch(healthUrl, { signal: AbortSignal.timeout(10_000) });
     const body = await response.json();
     return (response.status === 200 && body.status === 'healthy' && body.database === 'connected') || body;
   });
   await eventually(`${name} has registered itself`, answersWith('GET', `/services/${name}`, { status: 200 }));
+}
+
+for (const [name, url] of SERVICE_URLS.split(' ')
+  .filter(Boolean)
+  .map((each) => each.split('='))) {
+  await runs(name, `${url}/api/v1/health`);
   if (GATEWAY_URL === undefined) continue;
   // For a provider that there is none of. The service refuses it, and the gateway would where it knows no service.
   await eventually(`the gateway leads providers to ${name}`, async () => {
@@ -139,6 +144,7 @@ for (const [name, url] of SERVICE_URLS.split(' ')
     return ([400, 401, 404].includes(response.status) && !isOfGateway) || body;
   });
 }
+if (FEDERATION_URL !== undefined) await runs('federation', `${FEDERATION_URL}/api/health`);
 // One behind TLS is not asked: this speaks the bare protocol.
 if (REDIS_URL?.startsWith('redis:')) await eventually('Redis answers', () => redisAnswers(REDIS_URL));
 console.log('Rollcall works');

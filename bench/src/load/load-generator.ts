@@ -14,8 +14,11 @@ export interface LoadGenerator extends Disposable {
   run(task: Task): Promise<LoadResult>;
 }
 
-export function startLoadGenerator(): LoadGenerator {
-  const child = fork(fileURLToPath(new URL('./generator.ts', import.meta.url)), []);
+/** @param env settings of the process besides those of this one. */
+export function startLoadGenerator(env: Readonly<Record<string, string>> = {}): LoadGenerator {
+  const child = fork(fileURLToPath(new URL('./generator.ts', import.meta.url)), [], {
+    env: { ...process.env, ...env },
+  });
   const ended = once(child, 'exit').then(([code, signal]): never => {
     throw new Error(`The load generator ended (${String(code ?? signal)})`);
   });

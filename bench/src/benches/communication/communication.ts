@@ -1,3 +1,4 @@
+import { smallHeap } from '@rollcall/local/runtime.ts';
 import type { Bench, BenchContext } from '../../bench.ts';
 import { startLoadGenerator } from '../../load/load-generator.ts';
 import { atMost, figure } from '../../report.ts';
@@ -20,11 +21,12 @@ export const communication: Bench = {
     await using stack = new AsyncDisposableStack();
     const messaging = await startMessaging(stack, { stage, log });
     using generator = startLoadGenerator();
+    using mailer = startLoadGenerator(smallHeap);
     const loaded = { generator, log };
     const peaks = watchPeaks([messaging.service]);
     const rows = [
       ...(await acceptanceRows(messaging, loaded)),
-      ...(await drainRows(messaging, loaded)),
+      ...(await drainRows(messaging, { ...loaded, mailer })),
       ...(await steadyRows(messaging, { ...loaded, minutes })),
       ...(await messageListRows(messaging, loaded)),
     ];

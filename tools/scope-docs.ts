@@ -56,15 +56,17 @@ ${administrators('payments', 'billing')}
 
 ## Federation
 
-Paths are below \`/api\` at the service.
+Paths are below \`/api\` at the service, and below \`/api/v1/federation\` at the gateway. What a query
+of the graph needs is what its fields need.
 
 ${table(federationOperations, ['rest'])}
 
 ## GraphQL
 
 The endpoint of communication and payment is \`/api/graphql\` at the service, and
-\`/api/v1/<service>/graphql\` at the gateway. The gateway needs a token for it. The service checks
-the scope of each field that a request names, and refuses that field alone.
+\`/api/v1/<service>/graphql\` at the gateway. The graph of all services is the gateway's
+\`/api/graphql\`. The gateway needs a token for each. The service checks the scope of each field that
+a request names, and refuses that field alone.
 `;
 }
 

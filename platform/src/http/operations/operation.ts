@@ -32,9 +32,8 @@ export interface Operation {
   /** What a client of the gateway needs for it. Undefined: nothing, not even a token at the service. */
   readonly scope: Scope | undefined;
   /**
-   * `METHOD /path` below the service's `/api/v1`, which the gateway has at `/api/v1/<service>`;
-   * of federation below `/api`.
-   * HEAD is GET.
+   * `METHOD /path` below the service's `/api/v1`, or `/api` of federation, which the gateway has at
+   * `/api/v1/<service>`. HEAD is GET.
    */
   readonly rest: readonly string[];
   /** Methods of rollcall.registry.v1.Registry. */

@@ -8,6 +8,7 @@ export function entryRoute(app: App): void {
     health: '/api/health',
     token: '/api/v1/auth/token',
     keys: '/.well-known/jwks.json',
+    graphql: '/api/graphql',
     websocket: '/api/ws',
     websocket_description: '/api/ws/asyncapi.json',
     registry: '/api/v1/registry/services',

@@ -41,5 +41,7 @@ export function findTarget(
   const target = targets.find(service);
   if (target !== undefined) return { target, bodyLimit: most };
   if (!targets.isComplete()) throw new GatewayError('DISCOVERY_UNAVAILABLE');
-  throw new GatewayError('SERVICE_NOT_FOUND', { details: { service } });
+  if (rule?.isPromised !== true) throw new GatewayError('SERVICE_NOT_FOUND', { details: { service } });
+  const message = `The path is answered by the service ${service}, of which no instance is registered; try again`;
+  throw new GatewayError('UPSTREAM_UNAVAILABLE', { message, details: { service } });
 }

@@ -34,6 +34,10 @@ describe('routes', () => {
     ['/api/v1/shop/', 'shop', '/api/v1/'],
     ['/api/v1/caf%C3%A9/menu', 'café', '/api/v1/menu'],
     ['/api/graphql', 'federation', '/api/graphql'],
+    ['/api/v1/federation/graphql', 'federation', '/api/graphql'],
+    ['/api/v1/federation/schemas', 'federation', '/api/schemas'],
+    ['/api/v1/federation/docs/static/index.html', 'federation', '/api/docs/static/index.html'],
+    ['/api/v1/federation', 'federation', '/api'],
     ['/pay/tok', 'payment', '/pay/tok'],
     ['/pay', 'payment', '/pay'],
     ['/unsubscribe/tok/', 'communication', '/unsubscribe/tok/'],
@@ -87,6 +91,8 @@ describe('routes', () => {
       '/api/v1/communication/docs',
       '/api/v1/communication/notifications',
       '/api/v1/communication/openapi.json',
+      '/api/v1/federation/docs',
+      '/api/v1/federation/openapi.json',
       '/api/v1/payment/docs',
       '/api/v1/payment/notifications',
       '/api/v1/payment/openapi.json',
@@ -147,6 +153,11 @@ describe('routes', () => {
     ['POST', '/api/v1/communication/graphql', []],
     ['GET', '/api/v1/communication/health', []],
     ['GET', '/api/v1/communication/nothing', []],
+    ['GET', '/api/v1/federation/schemas', ['schemas:read']],
+    ['POST', '/api/v1/federation/schemas/refresh', ['schemas:write']],
+    ['DELETE', '/api/v1/federation/%73chemas/shop', ['schemas:write']],
+    ['GET', '/api/v1/federation/health', []],
+    ['POST', '/api/graphql', []],
   ])('%s %s needs the scopes %j', (method, path, scopes) => {
     expect(scopesOf(method, path)).toEqual(scopes);
   });

@@ -29,6 +29,8 @@ export interface RouteRule {
   readonly timeoutMs?: number | undefined;
   /** Of a request, where it is more than the gateway lets through otherwise. */
   readonly bodyLimitBytes?: number;
+  /** Whether the path is there without the service, too: it is 503 then, and not 404. */
+  readonly isPromised?: boolean;
 }
 
 /** Where a request goes. */
@@ -43,6 +45,7 @@ export interface Destination {
 const API = '/api/v1/';
 const PAYMENT = 'payment';
 const COMMUNICATION = 'communication';
+const FEDERATION = 'federation';
 
 const MINUTE_MS = 60_000;
 const READ_AND_POST = ['GET', 'HEAD', 'POST'];
@@ -57,12 +60,12 @@ const SUBGRAPHS = [COMMUNICATION, PAYMENT];
 
 /** What contract 3 names that is not `/api/v1/<service>/<rest>`, and what anybody may read. */
 export const builtInRules: readonly RouteRule[] = [
-  ...[REGISTRY, ...SUBGRAPHS].flatMap((service) =>
+  ...[REGISTRY, FEDERATION, ...SUBGRAPHS].flatMap((service) =>
     DOCUMENTATION.map((path) => ({
       ...defaults(),
       prefix: `${API}${service}${path}`,
       service,
-      upstreamPrefix: `/api/v1${path}`,
+      upstreamPrefix: `${baseOf(service)}${path}`,
       methods: ['GET', 'HEAD', 'OPTIONS'],
       anonymous: true,
     })),
@@ -75,7 +78,8 @@ export const builtInRules: readonly RouteRule[] = [
     ...(service === COMMUNICATION && { bodyLimitBytes: MAIL_BODY_BYTES }),
   })),
   { ...defaults(), prefix: `${API}payment/transactions`, service: PAYMENT, upstreamPrefix: '/api/v1/payments' },
-  { ...defaults(), prefix: '/api/graphql', service: 'federation', upstreamPrefix: '/api/graphql' },
+  { ...defaults(), prefix: '/api/graphql', service: FEDERATION, upstreamPrefix: '/api/graphql', isPromised: true },
+  { ...defaults(), prefix: `${API}${FEDERATION}`, service: FEDERATION, upstreamPrefix: baseOf(FEDERATION) },
   // For people with a link, whose token says what they may. Many mobile ones share an address.
   open({ prefix: '/pay', service: PAYMENT, name: 'payment.pages', methods: READ_AND_POST, requests: 600 }),
   // Mailbox providers call it for all who have their mail there (RFC 8058).
@@ -155,7 +159,13 @@ export function bodyLimitFor(destination: Destination, method: string, usual: nu
 }
 
 function operationOf({ service, path }: Destination, method: string): Operation | undefined {
-  return path.startsWith(API) ? restOperation(service, method, path.slice(API.length - 1)) : undefined;
+  const base = baseOf(service);
+  return path.startsWith(`${base}/`) ? restOperation(service, method, path.slice(base.length)) : undefined;
+}
+
+/** Where the paths of a service begin. */
+function baseOf(service: string): string {
+  return service === FEDERATION ? '/api' : '/api/v1';
 }
 
 function scopesOf({ scopes, writeScopes }: RouteRule, method: string): readonly string[] {

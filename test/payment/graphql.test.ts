@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Caller } from './billing-service.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Caller, idOf } from './billing-service.ts';
 import { choose, type PaymentService, startPayment, tea, untilPayment } from './payment-service.ts';
 
 const stack = new AsyncDisposableStack();
@@ -145,5 +145,67 @@ test('is a subgraph of federation, whose entities others refer to', async () => 
   const representations = [{ __typename: 'Payment', id }];
   expect(await ask(shop, entities, { representations })).toEqual({
     data: { _service: { sdl: expect.stringContaining('@key(fields: "id")') }, _entities: [{ amount: tea.amount }] },
+  });
+});
+
+async function customerOf(caller: Caller): Promise<string> {
+  return idOf(await caller.post('/customers', { email: 'ada@example.com' }, randomUUID()));
+}
+
+describe('payments of users', () => {
+  const OF_USERS = `query OfUsers($users: [_Any!]!, $limit: Int) {
+    _entities(representations: $users) { ... on User { id payments(limit: $limit) { id customerId events { to } } } }
+  }`;
+  const everything = 'payments:write payments:read billing:write';
+
+  const ofUsers = (caller: Caller, ids: readonly string[], limit?: number) =>
+    ask(caller, OF_USERS, { users: ids.map((id) => ({ __typename: 'User', id })), limit });
+
+  test('a user is a customer of billing, whose payments come the newest first', async () => {
+    const merchant = await payment.callerOf('merchant-of-users', everything);
+    const [ada, ben] = [await customerOf(merchant), await customerOf(merchant)];
+    const made: string[] = [];
+    for (const customerId of [ada, ben, ada, ada]) {
+      const { data } = await ask(merchant, CREATE, { input: { ...tea, provider: 'sandbox', customerId } });
+      made.push(data?.createPayment?.id ?? '');
+    }
+    const paymentOf = (customerId: string, index: number) => ({
+      id: made[index],
+      customerId,
+      events: [{ to: 'pending' }, { to: 'pending' }],
+    });
+    const nobody = randomUUID();
+    expect(await ofUsers(merchant, [ada, nobody, ben, 'u-1', ada], 2)).toEqual({
+      data: {
+        _entities: [
+          { id: ada, payments: [paymentOf(ada, 3), paymentOf(ada, 2)] },
+          { id: nobody, payments: [] },
+          { id: ben, payments: [paymentOf(ben, 1)] },
+          { id: 'u-1', payments: [] },
+          { id: ada, payments: [paymentOf(ada, 3), paymentOf(ada, 2)] },
+        ],
+      },
+    });
+    const stranger = await payment.callerOf('stranger-of-users');
+    expect(await ofUsers(stranger, [ada])).toEqual({ data: { _entities: [{ id: ada, payments: [] }] } });
+    const administrator = await payment.callerOf('administrator-of-users', 'payments:read payments:admin');
+    expect(await ofUsers(administrator, [ben])).toEqual({
+      data: { _entities: [{ id: ben, payments: [paymentOf(ben, 1)] }] },
+    });
+  });
+
+  test('needs the scope of payments, and a limit that all users together allow', async () => {
+    const biller = await payment.callerOf('shop', 'billing:read');
+    const { data, errors } = await ofUsers(biller, [randomUUID()]);
+    expect(data).toEqual({ _entities: [null] });
+    expect(errors?.[0]?.extensions).toMatchObject({ code: 'FORBIDDEN', details: { missing: ['payments:read'] } });
+    const many = Array.from({ length: 101 }, () => randomUUID());
+    const faults = [await ofUsers(shop, many.slice(0, 1), 101), await ofUsers(shop, many, 100)];
+    for (const fault of faults)
+      expect(fault.errors?.[0]?.extensions).toMatchObject({
+        code: 'INVALID_REQUEST',
+        details: { fields: [{ path: 'input/limit' }] },
+      });
+    expect(await ofUsers(shop, many.slice(1), 100)).not.toHaveProperty('errors');
   });
 });

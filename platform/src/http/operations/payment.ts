@@ -35,7 +35,7 @@ export const paymentOperations: readonly Operation[] = [
       'GET /webhook-deliveries',
       'GET /webhook-deliveries/:id',
     ],
-    graphql: ['Query.payment', 'Query.payments', 'Payment'],
+    graphql: ['Query.payment', 'Query.payments', 'Payment', 'User'],
     webSocket: ['payments'],
   },
   {

@@ -137,6 +137,12 @@ export interface PaymentStore {
   find(id: string, owner: Owner): Promise<Payment | undefined>;
   findByPageToken(token: string): Promise<Payment | undefined>;
   list(query: PaymentQuery): Promise<NewestPage<Payment>>;
+  /** Those of each customer, the newest first. @param limit of one customer. */
+  newestOf(
+    customerIds: readonly string[],
+    owner: Owner,
+    limit: number,
+  ): Promise<ReadonlyMap<string, readonly Payment[]>>;
   /** What happened to each of them, the oldest first. */
   histories(ids: readonly string[]): Promise<ReadonlyMap<string, readonly PaymentHistoryEntry[]>>;
   /**

@@ -9,6 +9,7 @@ import type { PaymentStore } from '../domain/payments.ts';
 import { listPayments, PaymentsQuery } from '../listing.ts';
 import { type MakingDeps, makePayment } from '../making.ts';
 import { eventsAnswer, NewPayment, paymentAnswer } from '../routes/schemas.ts';
+import { readUserPayments } from './user-payments.ts';
 
 interface Deps extends MakingDeps {
   readonly payments: PaymentStore;
@@ -52,6 +53,11 @@ export async function paymentSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
         __resolveReference: (reference: Reference, _arguments: unknown, context: SubgraphContext) =>
           find(reference, context),
         events: async ({ id }: Reference) => eventsAnswer(await historyOf(id)),
+      },
+      User: {
+        // Whoever is asked for is somebody: who they are another service knows.
+        __resolveReference: (reference: Reference) => reference,
+        payments: readUserPayments(deps),
       },
     },
   };

@@ -76,6 +76,7 @@ export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
       return new Map([...byPayment].map(([id, each]) => [id, each.map(entryOf)]));
     },
     ...callMarks(pool),
+    ...ofCustomers(deps),
     change: (id, decide) =>
       inTransaction(pool(), async (client) => {
         const snapshot = await lockPayment(client, vault, id);
@@ -140,6 +141,24 @@ function callMarks(pool: () => Pool): Pick<PaymentStore, 'beginCall' | 'withdraw
         [id],
       );
       return rowCount === 1;
+    },
+  };
+}
+
+/** Of many customers at once. */
+function ofCustomers({ pool, vault }: PaymentTableDeps): Pick<PaymentStore, 'newestOf'> {
+  return {
+    async newestOf(customerIds, owner, limit) {
+      const { rows } = await pool().query<PaymentRow & { readonly customer_id: string }>(
+        `SELECT newest.* FROM unnest($1::uuid[]) AS customer (id) CROSS JOIN LATERAL (
+           SELECT ${PAYMENT_COLUMNS} FROM payments
+           WHERE customer_id = customer.id AND ($2::text IS NULL OR subject = $2)
+           ORDER BY created_at DESC, id DESC LIMIT $3
+         ) AS newest ORDER BY created_at DESC, id DESC`,
+        [customerIds, owner, limit],
+      );
+      const byCustomer = Map.groupBy(rows, (row) => row.customer_id);
+      return new Map([...byCustomer].map(([id, each]) => [id, each.map((row) => paymentOf(vault, row))]));
     },
   };
 }

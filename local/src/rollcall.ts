@@ -70,12 +70,14 @@ const SERVICE_STOP_GRACE_MS = 3_000;
 const SAMPLE_STOP_GRACE_MS = 1_000;
 const SAMPLE_REGISTERED_TIMEOUT_MS = 20_000;
 
+const SAMPLE = 'local/src/sample-service.ts';
 const SAMPLES = [
-  { name: 'catalog', capabilities: 'rest' },
-  { name: 'orders', capabilities: 'rest,graphql' },
-  { name: 'mailer', capabilities: 'rest' },
-  { name: 'auth', capabilities: 'rest' },
-  { name: 'lms', capabilities: 'rest' },
+  { name: 'catalog', script: SAMPLE },
+  { name: 'orders', script: SAMPLE },
+  { name: 'mailer', script: SAMPLE },
+  { name: 'auth', script: SAMPLE },
+  { name: 'lms', script: SAMPLE },
+  { name: 'users', script: 'local/src/sample-users.ts' },
 ] as const;
 
 /**
@@ -307,10 +309,9 @@ async function startSamples(stack: AsyncDisposableStack, options: SamplesOptions
     await Promise.all(processes.map((sample) => sample.stop({ graceMs: SAMPLE_STOP_GRACE_MS })));
   });
   return Promise.all(
-    SAMPLES.map(async ({ name, capabilities }, index) => {
+    SAMPLES.map(async ({ name, script }, index) => {
       const port = String(ports[index] ?? 0);
-      const script = 'local/src/sample-service.ts';
-      const started = await startService({ name, script, args: [name, port, registry, capabilities] }, plain);
+      const started = await startService({ name, script, args: [name, port, registry, 'rest'] }, plain);
       processes.push(started);
       const isRegistered = async () => (await fetch(`${registry}/api/v1/services/${name}`)).status === 200;
       await waitUntil(`the sample service ${name} is registered`, isRegistered, {

@@ -193,6 +193,9 @@ test('federation answers by one graph of communication and payment', async () =>
     .toMatchObject({
       data: { __type: { fields: expect.arrayContaining([{ name: 'payments' }, { name: 'messages' }]) } },
     });
+  await expect
+    .poll(() => query('{ user(id: "u-1") { name payments { id } } }'), { timeout: 30_000 })
+    .toEqual({ data: { user: { name: 'Ada', payments: [] } } });
 });
 
 test('a mail of a template reaches the mail server', async () => {

@@ -20,6 +20,8 @@ interface GatewayRequest {
 export interface Gateway {
   /** @throws RegistryError for refusals, and where nobody answers. */
   call<Body>(request: GatewayRequest): Promise<Body>;
+  /** Reads what is no JSON. @param path as of a request. @throws as `call`. */
+  read(path: string): Promise<string>;
 }
 
 /** `--gateway`, of the commands that need it. */
@@ -38,16 +40,18 @@ export function gatewayOf(command: Command, deps: CliDeps): Gateway {
   const choice = chooseGateway({ option: options.gateway, variable: deps.env['ROLLCALL_GATEWAY'], cwd: deps.cwd });
   const api = `${choice.url}/api/v1`;
   const tokenOf = tokenSource({ api, given: options.token ?? deps.env['ROLLCALL_TOKEN'] ?? '', choice, deps });
+  const textOf = async ({ method, path, body, headers = {} }: GatewayRequest): Promise<string> =>
+    answerTo(choice, `${api}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${await tokenOf()}`, ...(body && JSON_TYPE), ...headers },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
   return {
-    async call<Body>({ method, path, body, headers = {} }: GatewayRequest): Promise<Body> {
-      const text = await answerTo(choice, `${api}${path}`, {
-        method,
-        headers: { authorization: `Bearer ${await tokenOf()}`, ...(body && JSON_TYPE), ...headers },
-        body: body === undefined ? null : JSON.stringify(body),
-      });
-      const parsed: Body = JSON.parse(text);
+    async call<Body>(request: GatewayRequest): Promise<Body> {
+      const parsed: Body = JSON.parse(await textOf(request));
       return parsed;
     },
+    read: (path) => textOf({ method: 'GET', path }),
   };
 }
 

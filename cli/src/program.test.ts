@@ -46,6 +46,7 @@ const commands = [
   'refunds',
   'resolve-payment',
   'resolve-refund',
+  'graph',
 ];
 
 describe('help', () => {
@@ -112,6 +113,9 @@ describe('wrong usage', () => {
     { args: ['deploy', 'shop', '1', '--image', 'shop:1', '--wait', '--timeout', '0'], message: 'at least 1' },
     { args: ['rollback', 'shop', '1', '--secret-file', '/nowhere'], message: '--secret-file: ' },
     { args: ['jobs', '--phase', 'Sleeping'], message: 'Allowed choices are Pending, Progressing' },
+    { args: ['graph', 'check', 'a.graphql'], message: "required option '--service <name>' not specified" },
+    { args: ['graph', 'check', '/nowhere', '--service', 'shop'], message: '<file>: ' },
+    { args: ['graph', 'history', '--limit', '0'], message: 'at least 1' },
     { args: ['job'], message: "missing required argument 'job'" },
     { args: ['services', '--server', 'nonsense'], message: '--server: a registry URL is not a valid URL' },
     { args: ['services', '--server', ''], message: '--server: at least one registry URL is needed' },

@@ -4,6 +4,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import { addGlobalOptions, serverOf } from './command.ts';
 import { addClientCommands } from './commands/clients.ts';
 import { addDeliveryCommands } from './commands/delivery.ts';
+import { addGraphCommands } from './commands/graph.ts';
 import { addJobCommands } from './commands/jobs.ts';
 import { addMessageCommands } from './commands/messages.ts';
 import { addPaymentCommands } from './commands/payments.ts';
@@ -21,7 +22,7 @@ The registry is, in this order: --server, the variable ROLLCALL_SERVER, the one 
 directory or above it (npm start writes it), http://127.0.0.1:3001. Where it wants a token: --token,
 ROLLCALL_TOKEN, or the file that ROLLCALL_TOKEN_FILE names (in a pod /var/run/secrets/rollcall/token).
 Behind the gateway it is at https://<gateway>/api/v1/registry.
-Messages and payments are asked of the gateway: --gateway, ROLLCALL_GATEWAY, .local/endpoints.json,
+Messages, payments and the graph are asked of the gateway: --gateway, ROLLCALL_GATEWAY, .local/endpoints.json,
 http://127.0.0.1:3000. Its token is --token or ROLLCALL_TOKEN, or one for ROLLCALL_CLIENT_ID and ROLLCALL_CLIENT_SECRET.
 
 Examples:
@@ -80,5 +81,6 @@ function buildProgram(deps: CliDeps): Command {
   addClientCommands(program, deps);
   addMessageCommands(program, deps);
   addPaymentCommands(program, deps);
+  addGraphCommands(program, deps);
   return program;
 }

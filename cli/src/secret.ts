@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { CliDeps } from './deps.ts';
 import { UsageError } from './exit-codes.ts';
+import { readText } from './read-text.ts';
 
 /**
  * `--secret-file`. There is no option for the secret itself: other users can read a process'
@@ -24,15 +24,7 @@ export function addSecretOption(command: Command): Command {
 export function secretOf(command: Command, { env, cwd }: CliDeps): string | undefined {
   const { secretFile }: { readonly secretFile?: string } = command.opts();
   if (secretFile === undefined) return env['ROLLCALL_WEBHOOK_SECRET'] || undefined;
-  const secret = readText(resolve(cwd, secretFile)).replace(/\r?\n$/, '');
+  const secret = readText('--secret-file', resolve(cwd, secretFile)).replace(/\r?\n$/, '');
   if (secret === '') throw new UsageError(`--secret-file: ${secretFile} is empty`);
   return secret;
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new UsageError(`--secret-file: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  }
 }

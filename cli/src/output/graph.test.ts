@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest';
+import { formatCheck, formatGenerations, formatSdl, formatSubgraphs, type GenerationRecord } from './graph.ts';
+
+const now = new Date('2026-11-27T12:00:00Z');
+
+it('shows services with how they stand, and why', () => {
+  const shop = {
+    service: 'shop',
+    url: 'http://shop/graphql',
+    lastUpdated: '2026-11-27T11:50:00.000Z',
+    status: 'composed',
+    version: '1.4.0',
+  };
+  const error = { code: 'FIELD_TYPE_MISMATCH', message: 'Type of "a" differs' };
+  const users = { ...shop, service: 'users', url: 'http://users/graphql', status: 'held', version: null, error };
+  expect(formatSubgraphs([shop, users], now)).toBe(
+    [
+      'SERVICE   STATUS     VERSION   CHANGED   URL                    ERROR',
+      'shop      composed   1.4.0     10m       http://shop/graphql    -',
+      'users     held       -         10m       http://users/graphql   Type of "a" differs',
+      '',
+    ].join('\n'),
+  );
+});
+
+it('shows graphs with what came, changed and went', () => {
+  const createdAt = '2026-11-27T11:00:00.000Z';
+  const hash = 'a'.repeat(64);
+  const generations: readonly GenerationRecord[] = [
+    { generation: 4, hash, createdAt, subgraphs: { shop: '2', constructor: '1' } },
+    { generation: 3, hash, createdAt, subgraphs: { shop: '1', users: '1' } },
+    { generation: 2, hash, createdAt, subgraphs: { shop: '1', users: '1' } },
+  ];
+  expect(formatGenerations(generations, now)).toBe(
+    [
+      'GRAPH   AGE   HASH           SERVICES   CHANGES',
+      '4       60m   aaaaaaaaaaaa   2          +constructor ~shop -users',
+      '3       60m   aaaaaaaaaaaa   2          -',
+      '2       60m   aaaaaaaaaaaa   2          -',
+      '',
+    ].join('\n'),
+  );
+});
+
+it('says that a schema composes, or why it does not', () => {
+  expect(formatCheck({ service: 'shop', composition: { status: 'composed', errors: [] } })).toBe(
+    'The schema of shop composes with the others.\n',
+  );
+  const errors = [{ code: 'INVALID_GRAPHQL', message: 'Unexpected\u001b[2J Name' }];
+  expect(formatCheck({ service: 'shop', composition: { status: 'held', errors } })).toBe(
+    'CODE              MESSAGE\nINVALID_GRAPHQL   Unexpected\uFFFD[2J Name\n',
+  );
+});
+
+it('shows SDL line by line, without what moves a cursor', () => {
+  expect(formatSdl('"""\n\ta\u001b[2J\n"""\ntype Query')).toBe('"""\n\ta\uFFFD[2J\n"""\ntype Query\n');
+});

@@ -1,0 +1,91 @@
+import { formatAge } from './age.ts';
+import { formatTable } from './table.ts';
+import { printable } from './text.ts';
+
+interface Fault {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A service with GraphQL, as far as it is shown. */
+export interface SubgraphRecord {
+  readonly service: string;
+  readonly url: string;
+  /** ISO 8601. */
+  readonly lastUpdated: string;
+  readonly status: string;
+  /** Why it is not wholly in the graph. */
+  readonly error?: Fault;
+  readonly version: string | null;
+}
+
+/** A graph that is or was in force. */
+export interface GenerationRecord {
+  readonly generation: number;
+  readonly hash: string;
+  /** The hash of the SDL of each service. */
+  readonly subgraphs: Readonly<Record<string, string>>;
+  /** ISO 8601. */
+  readonly createdAt: string;
+}
+
+/** What a check of a schema says. */
+export interface CheckedSchema {
+  readonly service: string;
+  readonly composition: { readonly status: string; readonly errors: readonly Fault[] };
+}
+
+/** As many digits of a hash as tell graphs apart. */
+const HASH_DIGITS = 12;
+
+export function formatSubgraphs(subgraphs: readonly SubgraphRecord[], now: Date): string {
+  const rows = subgraphs.map(({ service, status, version, lastUpdated, url, error }) => [
+    service,
+    status,
+    version ?? '',
+    formatAge(lastUpdated, now),
+    url,
+    error?.message ?? '',
+  ]);
+  return formatTable(['SERVICE', 'STATUS', 'VERSION', 'CHANGED', 'URL', 'ERROR'], rows);
+}
+
+/** @param generations the newest first. */
+export function formatGenerations(generations: readonly GenerationRecord[], now: Date): string {
+  const rows = generations.map((each, index) => [
+    String(each.generation),
+    formatAge(each.createdAt, now),
+    each.hash.slice(0, HASH_DIGITS),
+    Object.keys(each.subgraphs).length.toString(),
+    changesSince(generations[index + 1], each),
+  ]);
+  return formatTable(['GRAPH', 'AGE', 'HASH', 'SERVICES', 'CHANGES'], rows);
+}
+
+/** `+shop ~users -old`: what came, changed and went. Empty where the graph before is not known. */
+function changesSince(before: GenerationRecord | undefined, { subgraphs }: GenerationRecord): string {
+  if (before === undefined) return '';
+  const old = before.subgraphs;
+  const names = [...new Set([...Object.keys(old), ...Object.keys(subgraphs)])].toSorted();
+  return names
+    .flatMap((name) => {
+      if (!Object.hasOwn(old, name)) return [`+${name}`];
+      if (!Object.hasOwn(subgraphs, name)) return [`-${name}`];
+      return old[name] === subgraphs[name] ? [] : [`~${name}`];
+    })
+    .join(' ');
+}
+
+export function formatCheck({ service, composition }: CheckedSchema): string {
+  if (composition.status === 'composed') return printable(`The schema of ${service} composes with the others.`) + '\n';
+  return formatTable(
+    ['CODE', 'MESSAGE'],
+    composition.errors.map(({ code, message }) => [code, message]),
+  );
+}
+
+/** SDL is from services: what moves a cursor is not shown as it is. */
+export function formatSdl(sdl: string): string {
+  const text = sdl.replace(/[^\n\t]+/g, printable);
+  return text.endsWith('\n') ? text : `${text}\n`;
+}

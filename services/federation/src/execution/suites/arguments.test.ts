@@ -62,4 +62,18 @@ test('requires-with-argument-conflict: two requirements of a field with differen
   expect(await graph.ask('{ items { zar price(currency: EUR) usd } }')).toEqual({
     data: { items: [{ zar: '1800 for 3', price: 200, usd: '100 for 3' }] },
   });
+
+  // One call with two look-ups.
+  graph.interfere = ({ subgraph, query }) => {
+    if (subgraph === 'prices') return undefined;
+    const [, usd = ''] = /(\w+): _entities[^{]*\{\.\.\.on Item\{usd/.exec(query) ?? [];
+    const [, zar = ''] = /(\w+): _entities[^{]*\{\.\.\.on Item\{zar/.exec(query) ?? [];
+    const errors = [{ message: 'no rate', path: [zar, 0, 'zar'] }];
+    return { data: { [usd]: [{ usd: 'one' }], [zar]: [{ zar: null }] }, errors };
+  };
+  const { data, errors } = await graph.ask('{ all: items { zar usd } }');
+  expect(data).toEqual({ all: [{ zar: null, usd: 'one' }] });
+  expect(errors).toEqual([
+    { message: 'no rate', path: ['all', 0, 'zar'], extensions: { code: 'SUBGRAPH_ERROR', service: 'posting' } },
+  ]);
 });

@@ -9,6 +9,7 @@ import { proxyRoute } from './doors/rest/route.ts';
 import { createParts, type Parts } from './parts.ts';
 import { asyncApiRoute } from './routes/asyncapi.ts';
 import { entryRoute } from './routes/entry.ts';
+import { graphiqlRoute } from './routes/graphiql.ts';
 import { healthRoute } from './routes/health.ts';
 import { keysRoute } from './routes/keys.ts';
 import { metricsRoute } from './routes/metrics.ts';
@@ -70,6 +71,7 @@ function listRoutes(context: ProcessContext<GatewayConfig>, parts: Parts): reado
   return [
     (scope) => healthRoute(scope, { version, clock, fault: () => (hasStarted() ? undefined : 'starting') }),
     logged(entryRoute),
+    logged(graphiqlRoute),
     logged((scope) => keysRoute(scope, identity.keys)),
     logged((scope) =>
       tokenRoute(scope, { tokens: identity.tokens, clients: identity.clients, keys: identity.keys, limits }),

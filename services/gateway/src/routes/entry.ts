@@ -9,6 +9,7 @@ export function entryRoute(app: App): void {
     token: '/api/v1/auth/token',
     keys: '/.well-known/jwks.json',
     graphql: '/api/graphql',
+    graphiql: '/api/graphiql',
     websocket: '/api/ws',
     websocket_description: '/api/ws/asyncapi.json',
     registry: '/api/v1/registry/services',

@@ -241,7 +241,7 @@ describe('documentation, to a browser that shows no token', () => {
     const document = (await (await fetch(`${gateway.url}/api/openapi.json`)).json()) as {
       paths: Record<string, Record<string, { responses: Record<string, { content?: object }> }>>;
     };
-    const { service: _, message: __, documentation, openapi, registry: ___, ...own } = await entry();
+    const { service: _, message: __, documentation, openapi, registry: ___, graphql: ____, ...own } = await entry();
     expect([documentation, openapi]).toEqual(['/api/docs', '/api/openapi.json']);
     expect(Object.keys(document.paths)).toEqual(expect.arrayContaining(['/', '/api/metrics', ...Object.values(own)]));
     for (const [path, operations] of Object.entries(document.paths)) {

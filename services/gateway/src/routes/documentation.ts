@@ -85,6 +85,10 @@ const operations: Readonly<Record<string, FastifySchema>> = {
     security: bearer,
     response: { 101: { description: 'A WebSocket', type: 'null' }, ...admitted, ...refusals('UPGRADE_REQUIRED') },
   },
+  'GET /api/graphiql': {
+    summary: 'The graph of all services, for people, by GraphiQL',
+    response: { 200: answer('The page', text, 'text/html') },
+  },
   'GET /api/ws/asyncapi.json': {
     summary: 'The AsyncAPI document of WebSockets',
     security: bearer,

@@ -35,7 +35,7 @@ needs nothing more. Numbers say the area:
 | 0075, 0241, 0242, 0270 to 0279 | processes, PostgreSQL and image |
 | 0081 to 0086 | image and chart |
 | 0340 to 0349 | rules of payments, invoices and subscriptions |
-| 0461 to 0469 | federation |
+| 0461 to 0479 | federation |
 | 0091 to 0092, 0231 to 0239, 0280 to 0289 | tests and benches |
 
 | number | decision | status |

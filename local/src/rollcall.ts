@@ -254,6 +254,9 @@ interface ServicesOptions {
 /** Like pods: a leader that loses its Lease ends and counts on being started again. */
 async function startServices(stack: AsyncDisposableStack, options: ServicesOptions): Promise<Supervised[]> {
   const { context, log, signal, processes } = options;
+  const all: Supervised[] = [];
+  // All at once: each may wait for another one to the end of its grace.
+  stack.defer(async () => void (await Promise.all(all.map((service) => service.stop()))));
   return Promise.all(
     processes.map(async ({ adminPort, ...service }) => {
       let timeoutMs = FIRST_READY_TIMEOUT_MS;
@@ -269,7 +272,7 @@ async function startServices(stack: AsyncDisposableStack, options: ServicesOptio
         log,
         graceMs: SERVICE_STOP_GRACE_MS,
       });
-      stack.defer(() => supervised.stop());
+      all.push(supervised);
       return supervised;
     }),
   );

@@ -74,7 +74,14 @@ function listRoutes(context: ProcessContext<GatewayConfig>, parts: Parts): reado
     logged(graphiqlRoute),
     logged((scope) => keysRoute(scope, identity.keys)),
     logged((scope) =>
-      tokenRoute(scope, { tokens: identity.tokens, clients: identity.clients, keys: identity.keys, limits }),
+      tokenRoute(scope, {
+        tokens: identity.tokens,
+        clients: identity.clients,
+        keys: identity.keys,
+        exchange: identity.exchange,
+        targets,
+        limits,
+      }),
     ),
     logged((scope) => metricsRoute(scope, { metrics, admission })),
     logged((scope) => asyncApiRoute(scope, { document: doors.webSockets.document, admission })),

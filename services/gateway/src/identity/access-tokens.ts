@@ -106,8 +106,8 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
   };
 }
 
-/** @throws GatewayError INVALID_TOKEN. */
-function kidOf(token: string): string {
+/** @returns empty where it names none. @throws GatewayError INVALID_TOKEN. */
+export function kidOf(token: string): string {
   try {
     const kid: unknown = decodeProtectedHeader(token).kid;
     return typeof kid === 'string' ? kid : '';
@@ -138,7 +138,7 @@ export async function verified(verifying: Promise<{ readonly payload: JWTPayload
   }
 }
 
-function unknownKey(cause?: unknown): GatewayError {
+export function unknownKey(cause?: unknown): GatewayError {
   return invalid('It was signed with a key that is not known', cause);
 }
 

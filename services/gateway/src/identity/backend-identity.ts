@@ -20,14 +20,35 @@ export interface BackendIdentityDeps {
 /** Names and values in turn. */
 export type IdentityHeaders = readonly string[];
 
+/** Who acts for a subject, and for whom that one was acting before (RFC 8693, section 4.1). */
+interface Act {
+  readonly sub: string;
+  readonly act?: unknown;
+}
+
+/** An identity that was got for another proof. */
+export interface ExchangedIdentity {
+  readonly token: string;
+  readonly expiresInSeconds: number;
+}
+
 /** By which a service knows who is calling. */
 export interface BackendIdentity {
   headersFor(caller: Caller, service: string): IdentityHeaders | Promise<IdentityHeaders>;
+  /** An identity with which another acts for the caller. It ends no later than the caller's proof. */
+  actingFor(caller: Caller, service: string, act: Act): Promise<ExchangedIdentity>;
 }
 
 interface Signed {
   readonly headers: Promise<IdentityHeaders>;
   readonly untilMs: number;
+}
+
+/** Seconds since 1970. */
+interface Signing {
+  readonly now: number;
+  readonly exp: number;
+  readonly act?: Act;
 }
 
 /**
@@ -38,21 +59,27 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
   /** By service. */
   const signedFor = new WeakMap<Caller, Map<string, Signed>>();
 
-  async function sign({ subject, tier, scopes }: Caller, service: string): Promise<IdentityHeaders> {
+  function sign({ subject, tier, scopes }: Caller, service: string, { now, exp, act }: Signing): Promise<string> {
     const { kid, key } = keys.signing();
-    const scope = [...scopes].join(' ');
-    const now = Math.floor(clock.now().getTime() / 1000);
-    const token = await new SignJWT({ tier, scope })
+    return new SignJWT({ tier, scope: [...scopes].join(' '), ...(act === undefined ? {} : { act }) })
       .setProtectedHeader({ alg: SIGNING_ALGORITHM, typ: IDENTITY_TOKEN_TYPE, kid })
       .setIssuer(issuer)
       .setAudience(identityAudience(service))
       .setSubject(subject)
       .setIssuedAt(now)
-      .setExpirationTime(now + LIFETIME_SECONDS)
+      .setExpirationTime(exp)
       .sign(key);
-    const { token: identity, subject: by, tier: of, scopes: allowed } = identityHeaders;
-    return [identity, token, by, encodeURIComponent(subject), of, tier, allowed, scope];
   }
+
+  async function signHeaders(caller: Caller, service: string): Promise<IdentityHeaders> {
+    const now = nowSeconds();
+    const signed = await sign(caller, service, { now, exp: now + LIFETIME_SECONDS });
+    const { token, subject, tier, scopes } = identityHeaders;
+    const scope = [...caller.scopes].join(' ');
+    return [token, signed, subject, encodeURIComponent(caller.subject), tier, caller.tier, scopes, scope];
+  }
+
+  const nowSeconds = () => Math.floor(clock.now().getTime() / 1000);
 
   return {
     headersFor(caller, service) {
@@ -61,10 +88,15 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
       const known = ofCaller.get(service);
       if (known !== undefined && nowMs < known.untilMs) return known.headers;
       for (const [name, { untilMs }] of ofCaller) if (nowMs >= untilMs) ofCaller.delete(name);
-      const headers = sign(caller, service);
+      const headers = signHeaders(caller, service);
       headers.catch(() => ofCaller.delete(service));
       signedFor.set(caller, ofCaller.set(service, { headers, untilMs: nowMs + REUSE_MS }));
       return headers;
+    },
+    async actingFor(caller, service, act) {
+      const now = nowSeconds();
+      const exp = Math.min(now + LIFETIME_SECONDS, Math.floor(caller.expiresAtMs / 1000));
+      return { token: await sign(caller, service, { now, exp, act }), expiresInSeconds: exp - now };
     },
   };
 }

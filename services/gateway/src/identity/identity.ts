@@ -9,6 +9,7 @@ import { type ApiClients, createApiClients } from './api-clients.ts';
 import { createAuthenticator } from './authenticator.ts';
 import { type BackendIdentity, createBackendIdentity } from './backend-identity.ts';
 import { createExternalIssuers } from './external-issuers.ts';
+import { createIdentityExchange, type IdentityExchange } from './identity-exchange.ts';
 import { createKeyStore, type KeyStore } from './key-store.ts';
 
 interface IdentityDeps {
@@ -25,6 +26,7 @@ export interface GatewayIdentity {
   readonly tokens: AccessTokens;
   readonly authenticator: Authenticator;
   readonly backend: BackendIdentity;
+  readonly exchange: IdentityExchange;
   /** In the order in which they are started. */
   readonly actors: readonly Actor[];
 }
@@ -56,12 +58,15 @@ export function createIdentity(
   const tolerance = { toleranceSeconds: TOLERANCE_SECONDS };
   const tokens = createAccessTokens({ issuer, audience, lifetimeSeconds, keys, clients, clock, ...tolerance });
   const external = createExternalIssuers({ issuers, clock, dispatcher, ...tolerance });
+  const authenticator = createAuthenticator({ own: tokens, external, clock, capacity: CHECKED_TOKENS });
+  const backend = createBackendIdentity({ keys, issuer, clock });
   return {
     keys,
     clients,
     tokens,
-    authenticator: createAuthenticator({ own: tokens, external, clock, capacity: CHECKED_TOKENS }),
-    backend: createBackendIdentity({ keys, issuer, clock }),
+    authenticator,
+    backend,
+    exchange: createIdentityExchange({ keys, authenticator, backend, issuer, clock }),
     actors: [keys.actor, clients.actor],
   };
 }

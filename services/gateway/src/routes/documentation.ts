@@ -5,6 +5,7 @@ import type { FastifySchema } from 'fastify';
 import type { AccessLog } from '../access-log.ts';
 import { type ErrorCode, errorCatalogue } from '../errors.ts';
 import { logRequests } from './request-log.ts';
+import { TOKEN_EXCHANGE } from './token-exchange.ts';
 
 const text = { type: 'string' };
 const count = { type: 'integer', minimum: 0 };
@@ -42,7 +43,15 @@ const admitted = refusals(
   'IDENTITY_UNAVAILABLE',
 );
 const health = objectOf({ status: { enum: ['healthy', 'unhealthy'] }, version: text, uptime: count });
-const form = { grant_type: { const: 'client_credentials' }, scope: text, client_id: text, client_secret: text };
+const form = {
+  grant_type: { enum: ['client_credentials', TOKEN_EXCHANGE] },
+  scope: text,
+  client_id: text,
+  client_secret: text,
+  subject_token: text,
+  subject_token_type: text,
+  audience: text,
+};
 
 /** What the gateway answers itself; all else goes to services. Nothing here is enforced: the routes check for themselves. */
 const operations: Readonly<Record<string, FastifySchema>> = {
@@ -59,17 +68,21 @@ const operations: Readonly<Record<string, FastifySchema>> = {
     response: { 200: answer('The keys', objectOf({ keys: { type: 'array' } }), 'application/jwk-set+json') },
   },
   'POST /api/v1/auth/token': {
-    summary: 'An access token, by client credentials (RFC 6749, section 4.4)',
-    description: 'The client authenticates by HTTP Basic, or by client_id and client_secret in the form.',
+    summary: 'An access token, by client credentials (RFC 6749, section 4.4); or an identity by exchange (RFC 8693)',
+    description:
+      'The client authenticates by HTTP Basic, or by client_id and client_secret in the form. With the scope ' +
+      'identities:exchange it gets an identity at another service for the one that was shown to it.',
     security: [{ client: [] }, {}],
     consumes: ['application/x-www-form-urlencoded'],
     body: { type: 'object', required: ['grant_type'], properties: form },
     response: {
-      200: answer(
-        'It',
-        objectOf({ access_token: text, token_type: { const: 'Bearer' }, expires_in: count, scope: text }),
-      ),
-      400: oauthError('The request is not valid, or the client may not have a scope'),
+      200: answer('It', {
+        anyOf: [
+          objectOf({ access_token: text, token_type: { const: 'Bearer' }, expires_in: count, scope: text }),
+          objectOf({ access_token: text, issued_token_type: text, token_type: { const: 'N_A' }, expires_in: count }),
+        ],
+      }),
+      400: oauthError('The request is not valid, or the client may not have what it asks for'),
       401: oauthError('Client id or secret is wrong'),
       429: oauthError('Too many tokens, or failures, a minute; try again after the time in Retry-After'),
       503: oauthError('Too many secrets wait to be checked; try again'),

@@ -1,9 +1,14 @@
 export const TOKEN_PATH = '/api/v1/auth/token';
 
-/** The errors of RFC 6749, section 5.2, that a request can be at fault for, with their statuses. */
+/**
+ * The errors of RFC 6749, section 5.2, and RFC 8693, section 2.2.2, that a request can be at fault
+ * for, with their statuses.
+ */
 const STATUSES = {
   invalid_request: 400,
   invalid_client: 401,
+  unauthorized_client: 400,
+  invalid_target: 400,
   unsupported_grant_type: 400,
   invalid_scope: 400,
 } as const;

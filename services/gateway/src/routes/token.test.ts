@@ -45,6 +45,8 @@ async function startApp(): Promise<App> {
           tokens: { issue: async () => ({ token: 'issued', expiresInSeconds: 60 }) },
           clients: { find: (id) => CLIENTS.get(id) },
           keys: { fingerprintKey: () => KEY },
+          exchange: { exchange: async () => ({ token: 'exchanged', expiresInSeconds: 60 }) },
+          targets: { findRegistered: () => undefined, isComplete: () => true },
           limits,
         }),
     ],

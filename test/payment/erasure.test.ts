@@ -96,6 +96,14 @@ async function untilNoErrands(): Promise<void> {
   }, 20_000);
 }
 
+/** Until Stripe has told all, also that a customer was deleted there, and all of it is worked off. */
+async function untilToldAll(): Promise<void> {
+  await payment.stripe.idle();
+  await vi.waitFor(async () => {
+    expect((await database.query(`SELECT FROM notifications WHERE state = 'new'`)).rowCount).toBe(0);
+  }, 20_000);
+}
+
 /** What Stripe has of people: customers, and cards that it keeps for somebody. */
 async function peopleAtStripe(): Promise<number> {
   const all = (await (await fetch(`${payment.stripe.url}/_control/state`)).json()) as readonly {
@@ -127,11 +135,7 @@ test('nothing of a person who was erased opens any more, but for what was issued
   });
   await shop.delete(`/subscriptions/${made.id}`);
   await shop.post(`/invoices/${draft}/void`);
-  await payment.stripe.idle();
-  await vi.waitFor(
-    async () => expect((await database.query(`SELECT FROM notifications WHERE state = 'new'`)).rowCount).toBe(0),
-    20_000,
-  );
+  await untilToldAll();
   const before = await traces();
   expect(new Set(before.map(({ table }) => table))).toEqual(
     new Set('customers subscriptions payments payment_methods refunds notifications idempotency_keys'.split(' ')),
@@ -158,6 +162,7 @@ test('nothing of a person who was erased opens any more, but for what was issued
   ]);
   expect((await shop.delete(`/customers/${customerId}`)).status).toBe(200);
   await untilNoErrands();
+  await untilToldAll();
   expect(await traces()).toEqual([]);
   const kept = new Set((await opened()).map(({ bytes }) => bytes));
   for (const { bytes } of before) expect(kept.has(bytes)).toBe(false);
@@ -230,8 +235,9 @@ test('who pays late after being erased leaves no card, and no notification', { t
   expect((await shop.delete(`/customers/${customerId}`)).status).toBe(200);
   await choose({ id: paymentId, url }, 'pay');
   await untilPayment(payments, paymentId, 'needs_review');
-  await payment.stripe.idle();
+  await untilToldAll();
   await untilNoErrands();
+  await untilToldAll();
   await vi.waitFor(async () => expect(await traces()).toEqual([]), 20_000);
   expect(await peopleAtStripe()).toBe(0);
 });

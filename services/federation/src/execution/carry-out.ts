@@ -2,7 +2,7 @@ import { Kind, parse } from 'graphql/index.js';
 import { type Found, placesOf, type Representations, represent } from './entities.ts';
 import { failedCall, invalidAnswer, readErrors, type SubgraphError } from './errors.ts';
 import { mergeInto } from './merge.ts';
-import type { Fetch, Step } from './plan.ts';
+import { callOf, type Fetch, type Step } from './plan.ts';
 import { type Rewrite, rewrite } from './rewrites.ts';
 import type { Supergraph } from './supergraph.ts';
 import {
@@ -47,7 +47,7 @@ async function fetch(step: Fetch, run: Run): Promise<void> {
   run.signal.throwIfAborted();
   const places = new Places(step, asked, run.data);
   try {
-    const answer = await run.send(callOf(step, asked, run.variables));
+    const answer = await run.send(callOf(step, run.variables, asked.byVariable));
     const errors = readErrors(answer.errors, step.subgraph);
     run.errors.push(...errors.flatMap((error) => places.place(error)));
     const problem = take(answer.data, { step, asked, run });
@@ -58,14 +58,6 @@ async function fetch(step: Fetch, run: Run): Promise<void> {
     run.signal.throwIfAborted();
     run.errors.push(...places.everywhere(failedCall(error, step.subgraph)));
   }
-}
-
-function callOf(step: Fetch, asked: Representations, known: Readonly<JsonObject>): SubgraphCall {
-  const variables: JsonObject = {};
-  for (const name of step.variables) if (Object.hasOwn(known, name)) variables[name] = known[name];
-  for (const [name, representations] of asked.byVariable) variables[name] = representations;
-  const { subgraph, query, operation, operationName } = step;
-  return { subgraph, query, variables, kind: operation, ...(operationName === undefined ? {} : { operationName }) };
 }
 
 interface Fetched {

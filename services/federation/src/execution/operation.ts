@@ -7,7 +7,6 @@ import {
   getOperationAST,
   Kind,
   type OperationDefinitionNode,
-  OperationTypeNode,
   print,
 } from 'graphql/index.js';
 import { conditionsOf } from './conditions.ts';
@@ -39,7 +38,6 @@ export function prepare(
   const definition = getOperationAST(document, operationName);
   const root = definition && schema.getRootType(definition.operation);
   if (!definition || !root) return refused(whyNone(operationName));
-  if (definition.operation === OperationTypeNode.SUBSCRIPTION) return refused('Subscriptions need another transport');
   return new Operation({ definition, root, document, schema, makePlan });
 }
 

@@ -7,16 +7,20 @@ import type {
   RequiresSelection,
 } from '@graphql-hive/router-query-planner';
 import { type Rewrite, readRewrites } from './rewrites.ts';
+import type { JsonObject, SubgraphCall } from './types.ts';
 
 /** What to do for an operation: a query plan in the form that is executed. */
 export type Step = { readonly kind: 'sequence' | 'parallel'; readonly steps: readonly Step[] } | Fetch;
 
-/** One call of a subgraph: of root fields, or of entities that are known already. */
+/**
+ * One call of a subgraph: of root fields, or of entities that are known already. A subscription has
+ * one that is answered by each event.
+ */
 export interface Fetch {
   readonly kind: 'fetch';
   readonly subgraph: string;
   readonly query: string;
-  readonly operation: 'query' | 'mutation';
+  readonly operation: SubgraphCall['kind'];
   readonly operationName: string | undefined;
   /** The client's variables that it uses. */
   readonly variables: readonly string[];
@@ -47,7 +51,7 @@ type EntityPathStep = { readonly field: string } | 'items' | { readonly types: r
 /**
  * @param nameOf the subgraph that the planner has under a name.
  * @returns undefined where there is nothing to fetch.
- * @throws Error for what is no plan of a query or mutation.
+ * @throws Error for what is no plan of an operation.
  */
 export function readPlan({ node }: QueryPlan, nameOf: NameOf): Step | undefined {
   return node === undefined ? undefined : readNode(node, nameOf);
@@ -63,7 +67,9 @@ function readNode(node: PlanNode, nameOf: NameOf): Step {
     case 'Parallel':
       return { kind: 'parallel', steps: readAll(node.nodes) };
     case 'Fetch':
-      return { ...readCall(node, nameOf), lookups: [], rewrites: readRewrites(node.outputRewrites) };
+      return readRootFetch(node, nameOf);
+    case 'Subscription':
+      return readRootFetch(node.primary, nameOf);
     case 'Flatten': {
       if (node.node.kind !== 'Fetch') break;
       const { requires = [], inputRewrites, outputRewrites } = node.node;
@@ -89,10 +95,13 @@ function readNode(node: PlanNode, nameOf: NameOf): Step {
       return { ...readCall(node, nameOf), lookups, rewrites: [] };
     }
     case 'Condition':
-    case 'Subscription':
     case 'Defer':
   }
   throw new Error(`A query plan has a ${node.kind} where it cannot be carried out`);
+}
+
+function readRootFetch(node: FetchNode, nameOf: NameOf): Fetch {
+  return { ...readCall(node, nameOf), lookups: [], rewrites: readRewrites(node.outputRewrites) };
 }
 
 function readCall(node: FetchNode | BatchFetchNode, nameOf: NameOf): Omit<Fetch, 'lookups' | 'rewrites'> {
@@ -100,10 +109,32 @@ function readCall(node: FetchNode | BatchFetchNode, nameOf: NameOf): Omit<Fetch,
     kind: 'fetch',
     subgraph: nameOf(node.serviceName),
     query: node.operation,
-    operation: node.operationKind === 'mutation' ? 'mutation' : 'query',
+    operation: node.operationKind ?? 'query',
     operationName: node.operationName,
     variables: node.variableUsages ?? [],
   };
+}
+
+/** The call by which a subscription begins; undefined: the plan is of no subscription. */
+export function sourceOf(step: Step): Fetch | undefined {
+  if (step.kind === 'fetch') return step.operation === 'subscription' ? step : undefined;
+  for (const next of step.steps) {
+    const source = sourceOf(next);
+    if (source !== undefined) return source;
+  }
+  return undefined;
+}
+
+/** The call of a fetch. @param representations of entities, by variable. */
+export function callOf(
+  { subgraph, query, operation, operationName, variables: names }: Fetch,
+  known: Readonly<JsonObject>,
+  representations: ReadonlyMap<string, unknown> = new Map(),
+): SubgraphCall {
+  const variables: JsonObject = {};
+  for (const name of names) if (Object.hasOwn(known, name)) variables[name] = known[name];
+  for (const [name, value] of representations) variables[name] = value;
+  return { subgraph, query, variables, kind: operation, ...(operationName === undefined ? {} : { operationName }) };
 }
 
 function readStep(segment: FlattenNodePathSegment): EntityPathStep {

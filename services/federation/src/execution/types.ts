@@ -16,8 +16,8 @@ export interface SubgraphCall {
   readonly query: string;
   readonly variables: Readonly<JsonObject>;
   readonly operationName?: string;
-  /** A mutation must not be sent twice. */
-  readonly kind: 'query' | 'mutation';
+  /** A mutation must not be sent twice, and a subscription has many answers. */
+  readonly kind: 'query' | 'mutation' | 'subscription';
 }
 
 /** What a subgraph answers. Nothing of it is trusted. */

@@ -27,6 +27,8 @@ export interface Backends {
   readonly sellersFile: string;
   /** Path of the secret of payment's client at the gateway. */
   readonly paymentClientSecretFile: string;
+  /** Path of the secret of federation's client there. */
+  readonly federationClientSecretFile: string;
 }
 
 export interface ProcessPlan {
@@ -116,7 +118,11 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
       name: 'federation',
       script: 'services/federation/src/main.ts',
       adminPort: federationAdmin,
-      env: registeredEnvironment(federationPort, databaseUrls.federation),
+      env: {
+        ...registeredEnvironment(federationPort, databaseUrls.federation),
+        ROLLCALL_CLIENT_ID: 'federation',
+        ROLLCALL_CLIENT_SECRET_FILE: backends.federationClientSecretFile,
+      },
     },
   ];
   const [communication, payment] = [baseUrl(communicationPort), baseUrl(paymentPort)];

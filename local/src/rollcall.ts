@@ -117,8 +117,9 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   log('Starting the operator, the registry, the gateway, communication, payment and federation');
   const messageProvidersFile = join(directory, 'message-providers.json');
   const paymentProvidersFile = join(directory, 'payment-providers.json');
-  // To try everything with; and with which payment has mails sent.
+  // To try everything with; with which payment has mails sent; with which federation tells who calls.
   const [client, paymentClient] = [newClient('demo', ['*']), newClient('payment', ['messages:send'])];
+  const federationClient = newClient('federation', ['identities:exchange']);
   const plan = await planProcesses(log, {
     databaseUrls: await createServiceRoles(await postgres.createDatabase('rollcall')),
     redisUrl: redis.url,
@@ -127,6 +128,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     paymentProvidersFile,
     sellersFile: await writeSellers(join(directory, 'sellers.json')),
     paymentClientSecretFile: await writeSecret(join(directory, 'payment-client-secret'), paymentClient.secret),
+    federationClientSecretFile: await writeSecret(join(directory, 'federation-client-secret'), federationClient.secret),
   });
   await writeMessageProviders(messageProvidersFile, { simulators: plan.simulators, smtpPort: mailpit?.smtpPort });
   await writePaymentProviders(paymentProvidersFile, plan.simulators);
@@ -134,7 +136,11 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   const [services, simulators] = await Promise.all([
     startServices(stack, { context, log, signal, processes }),
     startPlannedSimulators(stack, { directory, context, log, signal, plan }),
-    applyClients({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE, [client, paymentClient]),
+    applyClients({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE, [
+      client,
+      paymentClient,
+      federationClient,
+    ]),
   ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
   const endpoints = {

@@ -179,9 +179,9 @@ test('communication and payment are registered, and describe themselves through 
 });
 
 test('federation answers by one graph of communication and payment', async () => {
-  const { federation } = JSON.parse(await readFile(ENDPOINTS, 'utf8'));
+  const { gateway } = JSON.parse(await readFile(ENDPOINTS, 'utf8'));
   const query = async (query: string) => {
-    const answer = await fetch(`${federation}/api/graphql`, {
+    const answer = await fetch(`${gateway}/api/graphql`, {
       method: 'POST',
       headers: { authorization: `Bearer ${await tokenOfDemo()}`, 'content-type': 'application/json' },
       body: JSON.stringify({ query }),

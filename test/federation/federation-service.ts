@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { federationProcess } from '@rollcall/federation/service.ts';
 import { identityHeaders } from '@rollcall/platform/http/identity.ts';
 import { inject, onTestFinished } from 'vitest';
@@ -34,6 +37,13 @@ interface GraphqlAnswer {
     readonly path?: readonly unknown[];
     readonly extensions?: object;
   }[];
+}
+
+/** Settings with which federation is that client of the gateway. */
+export async function asClient({ id, secret }: { readonly id: string; readonly secret: string }) {
+  const path = join(inject('temporaryDirectory'), `client-${randomUUID()}`);
+  await writeFile(path, `${secret}\n`);
+  return { ROLLCALL_CLIENT_ID: id, ROLLCALL_CLIENT_SECRET_FILE: path };
 }
 
 /** Starts federation in this process, with a database of its own, until the test is over. */

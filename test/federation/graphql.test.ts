@@ -98,19 +98,16 @@ describe('GraphQL over HTTP', () => {
 });
 
 describe('a subgraph', () => {
-  test('gets who calls where that holds, and no cookies', async () => {
+  test('gets the language, and nothing that its caller shows', async () => {
     const { callerOf, servers } = await startShop();
     const [anna, anybody] = [await callerOf('payments:read'), await callerOf(undefined)];
     const headers = { cookie: 'a=1', 'accept-language': 'de', 'x-rollcall-subject': 'anna' };
     for (const call of [anna, anybody]) await call('POST', '/graphql', { body: { query: '{ product }' }, headers });
-    const [known, unknown] = servers.products.asked;
-    expect(known).toMatchObject({
-      'x-rollcall-identity': expect.any(String),
-      'x-rollcall-subject': 'anna',
-      'accept-language': 'de',
-    });
-    for (const name of ['x-rollcall-identity', 'x-rollcall-subject', 'cookie'])
-      expect(unknown).not.toHaveProperty(name);
+    for (const asked of servers.products.asked) {
+      expect(asked).toMatchObject({ 'accept-language': 'de' });
+      for (const name of ['x-rollcall-identity', 'x-rollcall-subject', 'cookie'])
+        expect(asked).not.toHaveProperty(name);
+    }
     const forged = await anybody('POST', '/graphql', {
       body: { query: '{ product }' },
       headers: { 'x-rollcall-identity': 'forged' },

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { freePorts } from '@rollcall/local/ports.ts';
 import { startService } from '@rollcall/local/services.ts';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { createClient, startGateway, tokenOf } from '../gateway/gateway.ts';
@@ -6,7 +7,7 @@ import { startPayment, tea } from '../payment/payment-service.ts';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
-import { startFederation } from './federation-service.ts';
+import { asClient, startFederation } from './federation-service.ts';
 
 const WAIT = { timeout: 60_000 };
 const SCOPES = ['payments:write', 'payments:read', 'billing:write'];
@@ -23,10 +24,13 @@ test('users of the sample service have their payments, which nobody else sees', 
   const gateway = kept(await startGateway({ namespace, registry: registry.url }));
   const keys = { ROLLCALL_GATEWAY_KEYS_URL: `${gateway.url}/.well-known/jwks.json` };
   const payment = kept(await startPayment(keys));
-  const federation = await startFederation({
+  const [port = 0] = await freePorts(1);
+  await startFederation({
     ...keys,
     ROLLCALL_REGISTRY_URLS: registry.url,
-    ROLLCALL_SERVICE_URL: 'http://127.0.0.1:3002',
+    ROLLCALL_SERVICE_URL: `http://127.0.0.1:${port}`,
+    ROLLCALL_PORT: String(port),
+    ...(await asClient(await createClient(namespace, { id: 'federation', scopes: ['identities:exchange'] }))),
   });
   kept(
     await startService(
@@ -56,7 +60,7 @@ test('users of the sample service have their payments, which nobody else sees', 
     };
   }
   const [shop, other] = [await callerOf('shop'), await callerOf('other')];
-  const graph = `${federation.service.url}/api/graphql`;
+  const graph = `${gateway.url}/api/graphql`;
   const QUERY = '{ users { name payments { amount status } } }';
   const nobodyPaid = [
     { name: 'Ada', payments: [] },

@@ -1,5 +1,6 @@
 import { allowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
+import { clientConfig, clientSettings } from '@rollcall/platform/service/gateway-client.ts';
 import { registeredConfig, registeredSettings } from '@rollcall/platform/service/settings.ts';
 import { Type } from 'typebox';
 
@@ -10,6 +11,7 @@ const schema = Type.Object({
     default: 'rollcall',
     description: "Of the gateway's access tokens, which are credentials here, too",
   }),
+  ...clientSettings("Federation's client at the gateway; absent: no service of the graph is told who calls"),
   ROLLCALL_SERVICE_ADDRESSES: Type.Enum(allowedAddresses, {
     default: 'cluster',
     description: 'Where subgraphs may be',
@@ -52,6 +54,7 @@ export function federationConfig(environment: Environment) {
   const parsed = parseConfig(schema, environment);
   return {
     ...registeredConfig(parsed),
+    client: clientConfig(parsed),
     tokenAudience: parsed.ROLLCALL_TOKEN_AUDIENCE,
     serviceAddresses: parsed.ROLLCALL_SERVICE_ADDRESSES,
     pollMs: parsed.ROLLCALL_SCHEMA_POLL_SECONDS * 1000,

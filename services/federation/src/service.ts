@@ -10,13 +10,15 @@ import { closingLimitMs, httpServer } from '@rollcall/platform/process/http-serv
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { ProcessContext, ProcessDefinition, ProcessParts } from '@rollcall/platform/process/main.ts';
 import { buildServiceApp } from '@rollcall/platform/service/app.ts';
+import { tokenEndpoint } from '@rollcall/platform/service/gateway-client.ts';
 import { selfRegistration } from '@rollcall/platform/service/self-registration.ts';
+import { Agent, type Dispatcher } from 'undici';
 import { createComposer } from './composition/composer.ts';
 import { type FederationConfig, federationConfig } from './config.ts';
 import { createDiscovery } from './discovery/discovery.ts';
 import { createPolling } from './discovery/polling.ts';
 import { createSchemaReader } from './discovery/read-schema.ts';
-import { urlsOf } from './discovery/registrations.ts';
+import { isRegisteredAt, urlsOf } from './discovery/registrations.ts';
 import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
 import { createGraph, type Graph } from './execution/graph.ts';
@@ -27,6 +29,7 @@ import { schemaRoutes } from './routes/schemas.ts';
 import { supergraphRoutes } from './routes/supergraph.ts';
 import { createGraphStore, pruneGenerations } from './store/graph-store.ts';
 import { type CallContext, createCallSubgraph } from './subgraphs/call-subgraph.ts';
+import { createSubgraphIdentities, type SubgraphIdentities } from './subgraphs/identities.ts';
 
 const NAME = 'federation';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
@@ -61,7 +64,8 @@ async function parts(context: ProcessContext<FederationConfig>): Promise<Process
     migrations: [MIGRATIONS],
     log,
   });
-  const federation = createFederation(context, database);
+  const toGateway = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS } });
+  const federation = createFederation(context, database, await identitiesOf(context, toGateway));
   const { jwksUrl, issuer } = config.gateway;
   const keys = createGatewayKeys(jwksUrl, clock);
   const readCaller = createCallerReader({
@@ -75,6 +79,7 @@ async function parts(context: ProcessContext<FederationConfig>): Promise<Process
   return {
     actors: [
       { name: 'connections', start: async () => {}, stop: () => connections.end() },
+      { name: 'gateway', start: async () => {}, stop: () => toGateway.destroy() },
       database,
       createPruner({ name: 'generations', prune: (limit) => pruneGenerations(database.pool(), limit), log }),
       ...federation.actors,
@@ -93,10 +98,27 @@ async function parts(context: ProcessContext<FederationConfig>): Promise<Process
   }
 }
 
+/** Undefined where federation is no client of the gateway: no service is told who calls. */
+async function identitiesOf(
+  { config: { client, gateway }, clock, log }: ProcessContext<FederationConfig>,
+  dispatcher: Dispatcher,
+): Promise<SubgraphIdentities | undefined> {
+  if (client === undefined) return undefined;
+  return createSubgraphIdentities({
+    askForToken: await tokenEndpoint(client, gateway.jwksUrl, dispatcher),
+    clock,
+    log,
+  });
+}
+
 type Federation = ReturnType<typeof createFederation>;
 
 /** What follows, composes and answers, without a door. */
-function createFederation({ config, clock, log, metrics }: ProcessContext<FederationConfig>, database: Database) {
+function createFederation(
+  { config, clock, log, metrics }: ProcessContext<FederationConfig>,
+  database: Database,
+  identities: SubgraphIdentities | undefined,
+) {
   const { pollMs, graceMs } = config;
   const times = { pollMs, graceMs };
   const dispatcher = createGuardedAgent({
@@ -131,6 +153,11 @@ function createFederation({ config, clock, log, metrics }: ProcessContext<Federa
         urlsOf(subgraph) {
           const url = graph.subgraphs.get(subgraph);
           return url === undefined ? [] : urlsOf(discovery?.sighting(subgraph), url);
+        },
+        async identityFor(caller, subgraph) {
+          const url = graph.subgraphs.get(subgraph);
+          const isRegistered = url !== undefined && isRegisteredAt(discovery?.sighting(subgraph), url);
+          return isRegistered ? ((await identities?.headersFor(caller, subgraph)) ?? {}) : {};
         },
         timeoutMs: config.subgraphTimeoutMs,
         limitBytes: config.subgraphAnswerBytes,

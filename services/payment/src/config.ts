@@ -1,4 +1,5 @@
 import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
+import { clientConfig, clientSettings } from '@rollcall/platform/service/gateway-client.ts';
 import { serviceConfig, serviceSettings } from '@rollcall/platform/service/settings.ts';
 import { Type } from 'typebox';
 
@@ -12,12 +13,7 @@ const schema = Type.Object({
   ROLLCALL_SELLERS_FILE: Type.Optional(
     Type.String({ minLength: 1, description: 'Who issues invoices, in YAML; absent: no invoice can be issued' }),
   ),
-  ROLLCALL_CLIENT_ID: Type.Optional(
-    Type.String({ minLength: 1, description: "Payment's client at the gateway, for mails; absent: none are sent" }),
-  ),
-  ROLLCALL_CLIENT_SECRET_FILE: Type.Optional(
-    Type.String({ minLength: 1, description: 'With the secret of the client; needed with ROLLCALL_CLIENT_ID' }),
-  ),
+  ...clientSettings("Payment's client at the gateway, for mails; absent: none are sent"),
   ROLLCALL_MODE: Type.Enum(['production', 'trial'], {
     default: 'production',
     description: 'In production there is no sandbox, and providers are called by https',
@@ -44,17 +40,10 @@ export function paymentConfig(environment: Environment) {
   return {
     ...serviceConfig(parsed),
     tokenAudience: parsed.ROLLCALL_TOKEN_AUDIENCE,
-    client: clientOf(parsed.ROLLCALL_CLIENT_ID, parsed.ROLLCALL_CLIENT_SECRET_FILE),
+    client: clientConfig(parsed),
     sellersFile: parsed.ROLLCALL_SELLERS_FILE,
     isProduction: parsed.ROLLCALL_MODE === 'production',
     providerTimeoutMs: parsed.ROLLCALL_PROVIDER_TIMEOUT_SECONDS * 1000,
     lateCapture: parsed.ROLLCALL_LATE_CAPTURES,
   };
-}
-
-function clientOf(id: string | undefined, secretFile: string | undefined) {
-  if (id === undefined) return undefined;
-  if (secretFile === undefined)
-    throw new Error('Invalid configuration:\n  ROLLCALL_CLIENT_SECRET_FILE is required with ROLLCALL_CLIENT_ID');
-  return { id, secretFile };
 }

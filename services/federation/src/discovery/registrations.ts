@@ -76,6 +76,14 @@ function isNoNews({ candidates, version }: Place, outline: Outline): boolean {
 }
 
 /**
+ * Pure. Whether a service that was found at a URL is the one that is registered: who tells of another
+ * one by the same name must not be told who calls.
+ */
+export function isRegisteredAt(sighting: Sighting | undefined, url: string): boolean {
+  return sighting?.places.some(({ candidates }) => candidates.includes(url)) === true;
+}
+
+/**
  * Pure. Where the GraphQL of a service is that was found at a URL: at the same path of each healthy
  * instance, else of each.
  *

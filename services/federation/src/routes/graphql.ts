@@ -7,6 +7,7 @@ import { federationError, refusals } from '../errors.ts';
 import type { Graph, GraphAnswer } from '../execution/graph.ts';
 import type { InForce } from '../graphs/current.ts';
 import type { CallContext } from '../subgraphs/call-subgraph.ts';
+import { shownCaller } from '../subgraphs/identities.ts';
 import { passedHeaders } from '../subgraphs/passed-headers.ts';
 import { hasPreflight, isMutation, mediaTypeFor, RESPONSE_TYPE, variablesOf } from './graphql-over-http.ts';
 
@@ -82,7 +83,8 @@ export function graphqlRoutes({ graph, readCaller }: GraphqlDeps): Routes {
     const caller = await readCaller(request);
     const inForce = graph();
     if (inForce === undefined) throw federationError('NO_GRAPH');
-    const context = { headers: passedHeaders(request.headers, caller !== undefined) };
+    const { headers } = request;
+    const context = { headers: passedHeaders(headers), caller: shownCaller(headers, caller) };
     return inForce.graph.execute({ ...asked, context }, signal);
   }
 

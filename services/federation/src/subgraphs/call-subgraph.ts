@@ -3,12 +3,15 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { GraphQLError } from 'graphql/index.js';
 import type { Dispatcher } from 'undici';
 import type { CallSubgraph, SubgraphAnswer } from '../execution/types.ts';
+import type { ShownCaller } from './identities.ts';
 import { maskedErrors } from './masking.ts';
 
 /** What calls of subgraphs take over from the request of a client. */
 export interface CallContext {
-  /** By which it is known who calls, in which trace and in which language. */
+  /** By which it is known in which trace and in which language. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Undefined: nobody knows. */
+  readonly caller: ShownCaller | undefined;
 }
 
 export interface CallDeps {
@@ -16,6 +19,8 @@ export interface CallDeps {
   readonly dispatcher: Dispatcher;
   /** Of a subgraph, by its name; each is as good as the others. */
   readonly urlsOf: (subgraph: string) => readonly string[];
+  /** By which a subgraph knows who calls. @throws GraphQLError. */
+  readonly identityFor: (caller: ShownCaller, subgraph: string) => Promise<Readonly<Record<string, string>>>;
   /** From the call to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly limitBytes: number;
@@ -31,13 +36,15 @@ const JSON_BOTH_WAYS = { 'content-type': 'application/json', accept: 'applicatio
  * query had no answer. What is not an answer of GraphQL is an error with the code SUBGRAPH_UNAVAILABLE.
  */
 export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
-  const { dispatcher, urlsOf, timeoutMs, limitBytes, areErrorsMasked, log } = deps;
+  const { dispatcher, urlsOf, identityFor, timeoutMs, limitBytes, areErrorsMasked, log } = deps;
   const turns = new Map<string, number>();
 
-  return async ({ subgraph, query, variables, operationName, kind }, { headers }, signal) => {
+  return async ({ subgraph, query, variables, operationName, kind }, { headers, caller }, signal) => {
     const body = JSON.stringify({ query, variables, ...(operationName === undefined ? {} : { operationName }) });
     const [first, ...others] = inTurn(subgraph);
     if (first === undefined) throw unavailable('The service is not in the graph any more');
+    const identity = caller === undefined ? {} : await identityFor(caller, subgraph);
+    signal.throwIfAborted();
     try {
       return shown(subgraph, await post(first));
     } catch (error) {
@@ -50,7 +57,11 @@ export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
     async function post(url: string): Promise<SubgraphAnswer> {
       try {
         const question = { method: 'POST' as const, url: new URL(url), body, timeoutMs, limitBytes };
-        const answer = await ask(dispatcher, { ...question, headers: { ...headers, ...JSON_BOTH_WAYS } }, signal);
+        const answer = await ask(
+          dispatcher,
+          { ...question, headers: { ...headers, ...identity, ...JSON_BOTH_WAYS } },
+          signal,
+        );
         if (answer.cut) throw unavailable('The answer of the service is too large');
         return answerOf(answer.body);
       } catch (error) {

@@ -13,16 +13,6 @@ const headers = {
   'set-cookie': ['a=1'],
 };
 
-test('subgraphs get who calls, the trace and the language, and nothing else', () => {
-  expect(passedHeaders(headers, true)).toEqual({
-    authorization: 'Bearer token',
-    'x-rollcall-identity': 'signed',
-    'x-rollcall-subject': 'anna',
-    'accept-language': 'de',
-    traceparent: '00-1-2-01',
-  });
-});
-
-test('of a caller who has shown nothing that holds they get no identity', () => {
-  expect(passedHeaders(headers, false)).toEqual({ 'accept-language': 'de', traceparent: '00-1-2-01' });
+test('subgraphs get the trace and the language of a request, and nothing by which it shows who calls', () => {
+  expect(passedHeaders(headers)).toEqual({ 'accept-language': 'de', traceparent: '00-1-2-01' });
 });

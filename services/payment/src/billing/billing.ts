@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { createDueWork, type DueWork, takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
 import { inTransaction } from '@rollcall/platform/postgres/pool.ts';
 import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
@@ -131,9 +130,7 @@ async function mailActors(
   deps: Omit<MailWorkDeps, 'communication'>,
 ): Promise<readonly Actor[]> {
   if (client === undefined) return [];
-  const clientSecret = (await readFile(client.secretFile, 'utf8')).trim();
-  const base = new URL('/', gateway.jwksUrl);
-  const communication = createCommunication({ gateway: base, clientId: client.id, clientSecret, clock });
+  const communication = await createCommunication({ gateway: gateway.jwksUrl, client, clock });
   return [
     createMailWork({ ...deps, communication }),
     createPruner({ name: 'billing-mails', prune: (limit) => pruneMails(pool(), limit), log }),

@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { ask, type HttpAnswer, NoAnswerError } from '@rollcall/platform/outbound/exchange.ts';
+import { type ClientConfig, tokenEndpoint } from '@rollcall/platform/service/gateway-client.ts';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { Agent } from 'undici';
@@ -33,19 +34,19 @@ export interface Communication {
 }
 
 export interface CommunicationOptions {
-  /** Base URL of the gateway, which finds communication by the registry. */
+  /** A URL of the gateway, which finds communication by the registry. */
   readonly gateway: URL;
-  /** Of payment's own client at the gateway (docs/decisions/0357). */
-  readonly clientId: string;
-  readonly clientSecret: string;
+  /** Payment's own (docs/decisions/0357). */
+  readonly client: ClientConfig;
   readonly clock: Clock;
 }
 
 const Token = Type.Object({ access_token: Type.String(), expires_in: Type.Number() });
 
 /** Communication, as payment reaches it: like every other client of the gateway. */
-export function createCommunication({ gateway, clientId, clientSecret, clock }: CommunicationOptions): Communication {
+export async function createCommunication({ gateway, client, clock }: CommunicationOptions): Promise<Communication> {
   const dispatcher = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS } });
+  const askForToken = await tokenEndpoint(client, gateway, dispatcher);
   let kept: { readonly token: string; readonly untilMs: number } | undefined;
 
   const post = (path: string, headers: Record<string, string>, body: string): Promise<HttpAnswer> =>
@@ -57,9 +58,7 @@ export function createCommunication({ gateway, clientId, clientSecret, clock }: 
 
   async function tokenOf(): Promise<string | undefined> {
     if (kept !== undefined && clock.monotonicMs() < kept.untilMs) return kept.token;
-    const basic = Buffer.from([clientId, clientSecret].map(encodeURIComponent).join(':')).toString('base64');
-    const headers = { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' };
-    const answer = await post('/api/v1/auth/token', headers, 'grant_type=client_credentials&scope=messages:send');
+    const answer = await askForToken({ grant_type: 'client_credentials', scope: 'messages:send' });
     const token: unknown = answer.status === 200 ? JSON.parse(answer.body) : undefined;
     if (!Value.Check(Token, token)) return undefined;
     kept = { token: token.access_token, untilMs: clock.monotonicMs() + token.expires_in * 1000 - MARGIN_MS };

@@ -269,7 +269,7 @@ test('uninstalling leaves the definitions, what is registered, the clients, the 
   expect(await definitions()).toHaveLength(5);
   const clients = ['get', 'apiclients', '--namespace=rollcall-clients', '--output=name'];
   expect((await cluster.kubectl(clients)).trim()).toBe(
-    'apiclient.rollcall.dev/rollcall-payment\napiclient.rollcall.dev/shop',
+    ['rollcall-federation', 'rollcall-payment', 'shop'].map((name) => `apiclient.rollcall.dev/${name}`).join('\n'),
   );
 });
 

@@ -173,16 +173,47 @@ test('payment has a client of its own, which may send messages, and of which the
   });
 });
 
+const clientsOf = (objects: readonly ChartObject[]) =>
+  objects.filter(({ kind }) => kind === 'ApiClient').map(({ metadata }) => metadata.name);
+
 test('payment has a client that is there, or none where nobody sends mails', async () => {
   const own = await renderChart({ payment: { client: { id: 'billing', existingSecret: 'mine' } } });
-  expect(own.filter(({ kind }) => kind === 'ApiClient')).toEqual([]);
+  expect(clientsOf(own)).toEqual(['rollcall-federation']);
   expect(secretsOf(own, 'payment')).toMatchObject({ '/var/run/secrets/rollcall-client': 'mine' });
   expect(environmentOf(own, 'rollcall-payment')['ROLLCALL_CLIENT_ID']).toBe('billing');
   const alone = await renderChart({ processes: { communication: { enabled: false } } });
-  expect(alone.filter(({ kind }) => kind === 'ApiClient')).toEqual([]);
+  expect(clientsOf(alone)).toEqual(['rollcall-federation']);
   expect(environmentOf(alone, 'rollcall-payment')['ROLLCALL_CLIENT_ID']).toBe('');
   const nobody = renderChart({ payment: { client: { existingSecret: 'mine' } } });
   await expect(nobody).rejects.toThrow('payment.client.id says whose secret is in payment.client.existingSecret');
+});
+
+test('federation has a client by its registered name, which may exchange identities', async () => {
+  const objects = await renderAnew({});
+  expect(objectOf(objects, 'ApiClient', 'rollcall-federation')).toMatchObject({
+    metadata: { namespace: 'rollcall-clients' },
+    spec: { clientId: 'federation', scopes: ['identities:exchange'], secretRef: { name: 'rollcall-federation' } },
+  });
+  const secret = secretText(objects, 'rollcall-federation-client', 'secret');
+  expect(secretText(objects, 'rollcall-federation', 'secret')).toBe(secret);
+  expect(secret).not.toBe(secretText(objects, 'rollcall-payment-client', 'secret'));
+  expect(secretsOf(objects, 'federation')).toEqual({
+    '/var/run/secrets/rollcall-client': 'rollcall-federation-client',
+  });
+  expect(environmentOf(objects, 'rollcall-federation')).toMatchObject({
+    ROLLCALL_CLIENT_ID: 'federation',
+    ROLLCALL_CLIENT_SECRET_FILE: '/var/run/secrets/rollcall-client/secret',
+  });
+});
+
+test('federation has a secret that is there, or no client where there is no gateway', async () => {
+  const own = await renderChart({ federation: { client: { existingSecret: 'mine' } } });
+  expect(clientsOf(own)).toEqual(['rollcall-payment']);
+  expect(secretsOf(own, 'federation')).toEqual({ '/var/run/secrets/rollcall-client': 'mine' });
+  expect(environmentOf(own, 'rollcall-federation')['ROLLCALL_CLIENT_ID']).toBe('federation');
+  const alone = await renderChart({ processes: { gateway: { enabled: false } } });
+  expect(clientsOf(alone)).toEqual([]);
+  expect(environmentOf(alone, 'rollcall-federation')['ROLLCALL_CLIENT_ID']).toBe('');
 });
 
 test('federation reads schemas where services may be, and helm test asks for its health', async () => {

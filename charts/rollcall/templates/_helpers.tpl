@@ -113,10 +113,19 @@ https://{{ $hostname }}
 {{- end -}}
 {{- end -}}
 
-{{/* Name of the Secret with the client's secret; empty: there is no client. Takes the root. */}}
-{{- define "rollcall.paymentClientSecret" -}}
-{{- if include "rollcall.paymentClient" . -}}
-{{- default (printf "%s-payment-client" (include "rollcall.fullname" .)) .Values.payment.client.existingSecret -}}
+{{/* Id of the client by which federation tells services who calls, which is its registered name; empty: they are not told. Takes the root. */}}
+{{- define "rollcall.federationClient" -}}
+{{- $processes := include "rollcall.processes" . | fromYaml -}}
+{{- if or .Values.federation.client.existingSecret (and (hasKey $processes "federation") (hasKey $processes "gateway")) -}}
+federation
+{{- end -}}
+{{- end -}}
+
+{{/* Name of the Secret with the secret of a process' client; empty: it has none. Takes the root and the name of the process. */}}
+{{- define "rollcall.clientSecret" -}}
+{{- $root := first . -}}
+{{- if include (printf "rollcall.%sClient" (last .)) $root -}}
+{{- default (printf "%s-%s-client" (include "rollcall.fullname" $root) (last .)) (get $root.Values (last .)).client.existingSecret -}}
 {{- end -}}
 {{- end -}}
 

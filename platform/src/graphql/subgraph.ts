@@ -9,14 +9,14 @@ import type { Identity } from '../http/identity.ts';
 import { graphqlOperation } from '../http/scopes.ts';
 import type { App } from '../http/server.ts';
 import { type FormattedError, formatError } from './errors.ts';
-import { limitsRule } from './limits.ts';
+import { EXPANSION_LIMITS, limitsRule } from './limits.ts';
 
 /** Where every subgraph of Rollcall is (contract 2). */
 const PATH = '/api/graphql';
 /** Queries of people and of query plans are far smaller. */
 const MOST_TOKENS = 2000;
 const LONGEST_QUERY = 15_000;
-const LIMITS = { depth: 20, aliases: 50, rootFields: 30 };
+const LIMITS = { depth: 20, aliases: 50, rootFields: 30, directives: 50, ...EXPANSION_LIMITS };
 const RESPONSE_TYPE = 'application/graphql-response+json';
 
 /** What resolvers know of a request. */

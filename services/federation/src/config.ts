@@ -44,6 +44,52 @@ const schema = Type.Object({
     default: 'masked',
     description: 'Whether callers read the messages of errors of subgraphs',
   }),
+  ROLLCALL_QUERY_TOKENS: Type.Integer({
+    minimum: 100,
+    maximum: 100_000,
+    default: 2000,
+    description: 'Most tokens of a document',
+  }),
+  ROLLCALL_QUERY_DEPTH: Type.Integer({
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+    description: 'Most fields of an operation one in another',
+  }),
+  ROLLCALL_QUERY_ALIASES: Type.Integer({
+    minimum: 0,
+    maximum: 10_000,
+    default: 50,
+    description: 'Most aliases of an operation',
+  }),
+  ROLLCALL_QUERY_ROOT_FIELDS: Type.Integer({
+    minimum: 1,
+    maximum: 10_000,
+    default: 30,
+    description: 'Most fields of the root of an operation',
+  }),
+  ROLLCALL_QUERY_DIRECTIVES: Type.Integer({
+    minimum: 0,
+    maximum: 10_000,
+    default: 50,
+    description: 'Most directives of an operation',
+  }),
+  ROLLCALL_QUERY_COST: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000_000,
+    default: 100_000,
+    description: 'Highest cost of an operation, as it is estimated by @cost and @listSize',
+  }),
+  ROLLCALL_QUERY_LIST_SIZE: Type.Integer({
+    minimum: 0,
+    maximum: 10_000,
+    default: 10,
+    description: 'Items that a list is taken to have where no @listSize says it',
+  }),
+  ROLLCALL_INTROSPECTION: Type.Enum(['on', 'off'], {
+    default: 'on',
+    description: 'Whether callers may ask for the schema',
+  }),
 });
 
 /** Settings of the federation process. */
@@ -62,5 +108,15 @@ export function federationConfig(environment: Environment) {
     subgraphTimeoutMs: parsed.ROLLCALL_SUBGRAPH_TIMEOUT_SECONDS * 1000,
     subgraphAnswerBytes: parsed.ROLLCALL_SUBGRAPH_ANSWER_BYTES,
     areErrorsMasked: parsed.ROLLCALL_SUBGRAPH_ERRORS === 'masked',
+    limits: {
+      tokens: parsed.ROLLCALL_QUERY_TOKENS,
+      depth: parsed.ROLLCALL_QUERY_DEPTH,
+      aliases: parsed.ROLLCALL_QUERY_ALIASES,
+      rootFields: parsed.ROLLCALL_QUERY_ROOT_FIELDS,
+      directives: parsed.ROLLCALL_QUERY_DIRECTIVES,
+      cost: parsed.ROLLCALL_QUERY_COST,
+      listSize: parsed.ROLLCALL_QUERY_LIST_SIZE,
+      allowsIntrospection: parsed.ROLLCALL_INTROSPECTION === 'on',
+    },
   };
 }

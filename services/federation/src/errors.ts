@@ -6,6 +6,26 @@ export const errorCatalogue = {
     status: 400,
     message: 'GET needs a header that no browser sends by itself, such as graphql-require-preflight',
   },
+  TOKEN_LIMIT_EXCEEDED: { status: 400, message: 'The document has too many tokens' },
+  DEPTH_LIMIT_EXCEEDED: { status: 400, message: 'The operation has too many fields one in another' },
+  ALIAS_LIMIT_EXCEEDED: { status: 400, message: 'The operation has too many aliases' },
+  ROOT_FIELD_LIMIT_EXCEEDED: { status: 400, message: 'The operation asks for too many fields of its root' },
+  DIRECTIVE_LIMIT_EXCEEDED: { status: 400, message: 'The operation has too many directives' },
+  SELECTION_LIMIT_EXCEEDED: {
+    status: 400,
+    message:
+      'The operation has more than 10,000 fields and fragments, or 100 levels of them, once its fragments are put in',
+  },
+  VARIABLE_LIMIT_EXCEEDED: { status: 400, message: 'A variable has more than 32 levels of lists and objects' },
+  COST_LIMIT_EXCEEDED: {
+    status: 400,
+    message: 'The operation would cost too much; ask for shorter lists, or for less',
+  },
+  SLICING_ARGUMENT_REQUIRED: {
+    status: 400,
+    message: 'A field needs just one of the arguments that say how long its list is',
+  },
+  INTROSPECTION_DISABLED: { status: 400, message: 'The schema cannot be asked for here' },
   MUTATION_BY_GET: { status: 405, message: 'A mutation has to be sent by POST' },
   URL_NOT_ALLOWED: { status: 422, message: 'The URL leads to an address that this service must not call' },
   INTROSPECTION_FAILED: {
@@ -16,7 +36,8 @@ export const errorCatalogue = {
   DEADLINE_EXCEEDED: { status: 504, message: 'The operation was not answered within 30 s' },
 } as const satisfies ErrorCatalogue;
 
-type ErrorCode = keyof typeof errorCatalogue;
+/** Of what the federation service refuses or cannot do. */
+export type ErrorCode = keyof typeof errorCatalogue;
 
 /** An error of federation's own. */
 export function federationError(

@@ -148,6 +148,7 @@ function createFederation(
   function build(supergraph: string): Graph<CallContext> {
     const graph: Graph<CallContext> = createGraph<CallContext>({
       supergraph,
+      limits: config.limits,
       callSubgraph: createCallSubgraph({
         dispatcher,
         urlsOf(subgraph) {

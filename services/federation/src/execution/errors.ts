@@ -1,9 +1,14 @@
-import { GraphQLError } from 'graphql/index.js';
+import { GraphQLError, type GraphQLErrorOptions } from 'graphql/index.js';
+import type { ErrorCode } from '../errors.ts';
 import { type AnswerPath, type GraphError, isObject, type JsonObject } from './types.ts';
 
-/** Of the request itself: no subgraph is asked. Codes are those of REST. */
-export function requestError({ message, locations }: GraphQLError): GraphError {
-  return { message, ...(locations === undefined ? {} : { locations }), extensions: { code: 'INVALID_REQUEST' } };
+/** Of the request itself: no subgraph is asked. The code is that of REST where the error has none of its own. */
+export function requestError({ message, locations, extensions }: GraphQLError): GraphError {
+  return {
+    message,
+    ...(locations === undefined ? {} : { locations }),
+    extensions: { code: 'INVALID_REQUEST', ...extensions },
+  };
 }
 
 /** A request that is refused as it is; its client can mend it. */
@@ -11,6 +16,18 @@ export interface Refused {
   readonly errors: readonly GraphError[];
 }
 
+interface Refusal extends Pick<GraphQLErrorOptions, 'nodes'> {
+  readonly message: string;
+  /** What there is to say beside the code. */
+  readonly extensions: { readonly code: ErrorCode } & Readonly<JsonObject>;
+}
+
+/** Refuses a request for reasons of which each has a code of its own. */
+export function refusals(reasons: readonly Refusal[]): Refused {
+  return { errors: reasons.map(({ message, ...options }) => requestError(new GraphQLError(message, options))) };
+}
+
+/** Refuses a request as one that is not valid. */
 export function refused(message: string): Refused {
   return { errors: [requestError(new GraphQLError(message))] };
 }

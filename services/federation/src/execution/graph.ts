@@ -1,16 +1,20 @@
 import { hash } from 'node:crypto';
 import { transformSupergraphToPublicSchema } from '@theguild/federation-composition';
-import { buildASTSchema, type GraphQLSchema, getVariableValues, OperationTypeNode, parse } from 'graphql/index.js';
+import { buildASTSchema, type GraphQLSchema, OperationTypeNode, parse } from 'graphql/index.js';
 import { LRUCache } from 'lru-cache';
 import { carryOut, type Run } from './carry-out.ts';
 import { complete } from './complete.ts';
-import { type Refused, refused, requestError } from './errors.ts';
+import { checkedCost } from './cost.ts';
+import { readCostRules } from './cost-rules.ts';
+import { type Refused, refusals, refused } from './errors.ts';
+import type { OperationLimits } from './limits.ts';
 import { type Operation, prepare } from './operation.ts';
 import { callOf, type Step, sourceOf } from './plan.ts';
 import { createPlanner } from './planner.ts';
 import type { Selection } from './selection.ts';
 import { readSupergraph } from './supergraph.ts';
 import type { CallSubgraph, GraphError, JsonObject, SubgraphAnswer, SubgraphCall } from './types.ts';
+import { coerced } from './variables.ts';
 
 /** A request of a client. */
 export interface GraphRequest<Context> {
@@ -20,6 +24,8 @@ export interface GraphRequest<Context> {
   readonly operationName?: string | undefined;
   /** Mutations are refused, as for GET. */
   readonly onlyQueries?: boolean;
+  /** Whether the answer is to say what the operation costs. */
+  readonly reportsCost?: boolean;
   /** What calls of subgraphs need to know of the client. */
   readonly context: Context;
 }
@@ -31,6 +37,8 @@ type GraphOperation = Pick<GraphRequest<unknown>, 'query' | 'variables' | 'opera
 export interface GraphAnswer {
   readonly data?: JsonObject | null;
   readonly errors?: readonly GraphError[];
+  /** Where it was asked for: `cost`, as it was estimated, and the highest that may be. */
+  readonly extensions?: { readonly cost: { readonly estimated: number; readonly limit: number } };
 }
 
 /** A subscription that is valid and planned. No subgraph has been asked for it. */
@@ -61,6 +69,7 @@ export interface GraphOptions<Context> {
   /** SDL of a supergraph. */
   readonly supergraph: string;
   readonly callSubgraph: CallSubgraph<Context>;
+  readonly limits: OperationLimits;
 }
 
 /** An operation with the variables of a request. */
@@ -69,6 +78,7 @@ interface PreparedRun {
   readonly variables: Readonly<JsonObject>;
   readonly plan: Step | undefined;
   readonly selection: Selection;
+  readonly cost: number;
 }
 
 const OTHER_TRANSPORT = 'Subscriptions need a WebSocket (graphql-transport-ws) or `accept: text/event-stream`';
@@ -83,11 +93,12 @@ const IMPOSSIBLE: GraphAnswer = {
 };
 
 /** @throws Error for what is no supergraph. */
-export function createGraph<Context>({ supergraph: sdl, callSubgraph }: GraphOptions<Context>): Graph<Context> {
+export function createGraph<Context>({ supergraph: sdl, callSubgraph, limits }: GraphOptions<Context>): Graph<Context> {
   const document = parse(sdl, { noLocation: true });
   const makePlan = createPlanner(sdl, document);
   const supergraph = readSupergraph(document);
   const schema = buildASTSchema(transformSupergraphToPublicSchema(document), { assumeValid: true });
+  const ground = { schema, makePlan, costRules: readCostRules(document), limits };
   const operations = new LRUCache<string, Operation>({ max: MOST_OPERATIONS });
   return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription };
 
@@ -97,11 +108,13 @@ export function createGraph<Context>({ supergraph: sdl, callSubgraph }: GraphOpt
     const kind = operation.definition.operation;
     if (kind === OperationTypeNode.SUBSCRIPTION) return refused(OTHER_TRANSPORT);
     if (request.onlyQueries === true && kind !== OperationTypeNode.QUERY)
-      return refused('Only queries are allowed here');
+      return refusals([{ message: 'Only queries are allowed here', extensions: { code: 'MUTATION_BY_GET' } }]);
     const prepared = await prepareRun(operation, request);
     if (!('operation' in prepared)) return prepared;
     signal.throwIfAborted();
-    return carriedOut(prepared, (call) => callSubgraph(call, request.context, signal), signal);
+    const answer = await carriedOut(prepared, (call) => callSubgraph(call, request.context, signal), signal);
+    if (request.reportsCost !== true) return answer;
+    return { ...answer, extensions: { cost: { estimated: prepared.cost, limit: limits.cost } } };
   }
 
   async function subscription(
@@ -128,10 +141,14 @@ export function createGraph<Context>({ supergraph: sdl, callSubgraph }: GraphOpt
     operation: Operation,
     { variables: given = {} }: GraphOperation,
   ): Promise<PreparedRun | GraphAnswer> {
-    const variables = coerced(operation, given);
+    const variables = coerced(operation.definition, given, schema);
     if ('errors' in variables) return variables;
-    const { plan, selection } = await operation.variant(variables.values);
-    return plan === 'impossible' ? IMPOSSIBLE : { operation, variables: variables.values, plan, selection };
+    const variant = operation.variant(variables.values);
+    const cost = checkedCost(variant.cost, variables.values, limits.cost);
+    if (typeof cost !== 'number') return cost;
+    const plan = await variant.plan();
+    if (plan === 'impossible') return IMPOSSIBLE;
+    return { operation, variables: variables.values, plan, selection: variant.selection, cost };
   }
 
   async function carriedOut(prepared: PreparedRun, send: Run['send'], signal: AbortSignal): Promise<GraphAnswer> {
@@ -147,16 +164,8 @@ export function createGraph<Context>({ supergraph: sdl, callSubgraph }: GraphOpt
     const key = `${hash('sha256', query)} ${operationName ?? ''}`;
     const known = operations.get(key);
     if (known !== undefined) return known;
-    const operation = prepare({ query, operationName }, { schema, makePlan });
+    const operation = prepare({ query, operationName }, ground);
     if (!('errors' in operation)) operations.set(key, operation);
     return operation;
-  }
-
-  function coerced(
-    { definition }: Operation,
-    given: Readonly<JsonObject>,
-  ): Refused | { readonly values: Readonly<JsonObject> } {
-    const { errors, coerced: values } = getVariableValues(schema, definition.variableDefinitions ?? [], given);
-    return errors === undefined ? { values } : { errors: errors.map(requestError) };
   }
 }

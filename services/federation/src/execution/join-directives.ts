@@ -1,4 +1,11 @@
-import { type ConstDirectiveNode, type InterfaceTypeDefinitionNode, Kind } from 'graphql/index.js';
+import {
+  type ConstDirectiveNode,
+  type DirectiveNode,
+  type InterfaceTypeDefinitionNode,
+  Kind,
+  valueFromASTUntyped,
+} from 'graphql/index.js';
+import type { JsonObject } from './types.ts';
 
 /** The subgraphs of an interface. */
 interface InterfaceSubgraphs {
@@ -18,4 +25,13 @@ export function argumentOf({ arguments: given }: ConstDirectiveNode, name: strin
   const value = given?.find((argument) => argument.name.value === name)?.value;
   if (value?.kind === Kind.BOOLEAN) return String(value.value);
   return value?.kind === Kind.ENUM || value?.kind === Kind.STRING ? value.value : undefined;
+}
+
+/** The arguments of the first directive of a name; undefined: there is no such directive. */
+export function argumentsOf(directives: readonly DirectiveNode[] | undefined, name: string): JsonObject | undefined {
+  const directive = directives?.find((each) => each.name.value === name);
+  if (directive === undefined) return undefined;
+  return Object.fromEntries(
+    directive.arguments?.map((argument) => [argument.name.value, valueFromASTUntyped(argument.value)]) ?? [],
+  );
 }

@@ -10,8 +10,11 @@ import {
   print,
 } from 'graphql/index.js';
 import { conditionsOf } from './conditions.ts';
+import { type Cost, costOf } from './cost.ts';
+import type { CostRules } from './cost-rules.ts';
 import { readDocument } from './document.ts';
 import { type Refused, refused } from './errors.ts';
+import type { OperationLimits } from './limits.ts';
 import type { Step } from './plan.ts';
 import { asksSubgraphs, plannedDocument } from './planned-document.ts';
 import type { MakePlan } from './planner.ts';
@@ -21,24 +24,37 @@ import type { JsonObject } from './types.ts';
 /** An operation with what its @skip and @include come to. */
 export interface Variant {
   readonly selection: Selection;
-  /** Undefined: it asks no subgraph. 'impossible': no subgraphs together can answer it. */
-  readonly plan: Step | 'impossible' | undefined;
+  readonly cost: Cost;
+  /**
+   * Plans it, unless it is planned. Undefined: it asks no subgraph. 'impossible': no subgraphs together
+   * can answer it.
+   */
+  readonly plan: () => Promise<Step | 'impossible' | undefined>;
 }
 
 /** Of one operation that are kept. */
 const MOST_VARIANTS = 16;
 
+/** What operations are checked against. */
+export interface Ground {
+  readonly schema: GraphQLSchema;
+  readonly makePlan: MakePlan;
+  readonly costRules: CostRules;
+  readonly limits: OperationLimits;
+}
+
 /** Reads and checks an operation. Errors are those of the request, before anything is executed. */
 export function prepare(
   { query, operationName }: { readonly query: string; readonly operationName: string | undefined },
-  { schema, makePlan }: { readonly schema: GraphQLSchema; readonly makePlan: MakePlan },
+  ground: Ground,
 ): Operation | Refused {
-  const document = readDocument(query, schema);
+  const { schema, limits } = ground;
+  const document = readDocument(query, schema, limits);
   if ('errors' in document) return document;
   const definition = getOperationAST(document, operationName);
   const root = definition && schema.getRootType(definition.operation);
   if (!definition || !root) return refused(whyNone(operationName));
-  return new Operation({ definition, root, document, schema, makePlan });
+  return new Operation({ ...ground, definition, root, document });
 }
 
 function whyNone(operationName: string | undefined): string {
@@ -47,12 +63,10 @@ function whyNone(operationName: string | undefined): string {
     : 'The document has no operation of the given operationName';
 }
 
-interface Parts {
+interface Parts extends Ground {
   readonly definition: OperationDefinitionNode;
   readonly root: GraphQLObjectType;
   readonly document: DocumentNode;
-  readonly schema: GraphQLSchema;
-  readonly makePlan: MakePlan;
 }
 
 /** An operation that is valid for the schema, to be carried out any number of times. */
@@ -62,7 +76,7 @@ export class Operation {
   readonly #parts: Parts;
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly #conditions: readonly string[];
-  readonly #variants = new Map<string, Promise<Variant>>();
+  readonly #variants = new Map<string, Variant>();
 
   constructor(parts: Parts) {
     this.definition = parts.definition;
@@ -72,29 +86,37 @@ export class Operation {
     this.#conditions = conditionsOf(parts.document);
   }
 
-  /** Plans it for these values of its variables, unless it is planned. */
-  variant(variables: Readonly<JsonObject>): Promise<Variant> {
+  /** What it is with these values of its variables. */
+  variant(variables: Readonly<JsonObject>): Variant {
     const key = this.#conditions.map((name) => (variables[name] === true ? '1' : '0')).join('');
     const known = this.#variants.get(key);
     if (known !== undefined) return known;
-    const variant = this.#plan(variables);
+    // Not all variables: a variant outlives the request, and they may be of one person.
+    const variant = this.#variant(Object.fromEntries(this.#conditions.map((name) => [name, variables[name]])));
     if (this.#variants.size < MOST_VARIANTS) this.#variants.set(key, variant);
     return variant;
   }
 
-  async #plan(variables: Readonly<JsonObject>): Promise<Variant> {
-    const { definition, document, schema, makePlan } = this.#parts;
-    // Not all variables: a variant outlives the request, and they may be of one person.
-    const conditions = Object.fromEntries(this.#conditions.map((name) => [name, variables[name]]));
-    const scope = { schema, fragments: this.#fragments, variables: conditions };
-    const selection = new Selection([definition.selectionSet], scope);
+  #variant(conditions: Readonly<JsonObject>): Variant {
+    const { definition, schema, costRules: rules, limits } = this.#parts;
+    const fragments = this.#fragments;
+    let plan: ReturnType<Variant['plan']> | undefined;
+    return {
+      selection: new Selection([definition.selectionSet], { schema, fragments, variables: conditions }),
+      cost: costOf(definition, { schema, rules, listSize: limits.listSize, fragments, conditions }),
+      plan: () => (plan ??= this.#plan(conditions)),
+    };
+  }
+
+  async #plan(conditions: Readonly<JsonObject>): ReturnType<Variant['plan']> {
+    const { definition, document, makePlan } = this.#parts;
     const planned = plannedDocument(document, conditions);
     const name = definition.name?.value;
-    if (!asksSubgraphs(planned, name)) return { selection, plan: undefined };
+    if (!asksSubgraphs(planned, name)) return undefined;
     try {
-      return { selection, plan: await makePlan(print(planned), name) };
+      return await makePlan(print(planned), name);
     } catch {
-      return { selection, plan: 'impossible' };
+      return 'impossible';
     }
   }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { differences } from '../testing/compare-answers.ts';
-import { FEDERATION_2, federate } from '../testing/federate.ts';
+import { FEDERATION_2, federate, WIDE_LIMITS } from '../testing/federate.ts';
 import { objectOf, resolversOf, type Values } from '../testing/one-service.ts';
 import type { JsonObject } from './types.ts';
 
@@ -40,45 +40,48 @@ const byId = { __resolveReference: ({ id }: JsonObject) => media(Number(id)) };
 const untyped = (one: unknown): unknown =>
   one === null ? null : Array.isArray(one) ? one.map(untyped) : { id: Object(one).id };
 
-const graph = federate({
-  owner: {
-    sdl: `${FEDERATION_2} type Query { all: [Media!]! any: [Any] } union Any = Movie | Song | List
+const graph = federate(
+  {
+    owner: {
+      sdl: `${FEDERATION_2} type Query { all: [Media!]! any: [Any] } union Any = Movie | Song | List
       interface Media @key(fields: "id") { id: ID! title: String! }
       type Movie implements Media @key(fields: "id") { id: ID! title: String! minutes: Int }
       type Song implements Media @key(fields: "id") { id: ID! title: String! next: Song }
       type List @key(fields: "id") { id: ID! name: String @shareable }`,
-    resolvers: {
-      ...resolversOf(values, ['Query', 'all', 'any'], ['List', 'name']),
-      Media: byId,
-      Movie: resolversOf(values, ['Movie', 'title', 'minutes'])['Movie'] ?? {},
-      Song: resolversOf(values, ['Song', 'title', 'next'])['Song'] ?? {},
+      resolvers: {
+        ...resolversOf(values, ['Query', 'all', 'any'], ['List', 'name']),
+        Media: byId,
+        Movie: resolversOf(values, ['Movie', 'title', 'minutes'])['Movie'] ?? {},
+        Song: resolversOf(values, ['Song', 'title', 'next'])['Song'] ?? {},
+      },
     },
-  },
-  about: {
-    sdl: `${FEDERATION_2} type Query { list: List lists: [[List]!] first: Media }
+    about: {
+      sdl: `${FEDERATION_2} type Query { list: List lists: [[List]!] first: Media }
       type List @key(fields: "id") { id: ID! tracks: [Media!]! owner: Owner name: String @shareable }
       type Media @key(fields: "id") @interfaceObject { id: ID! stars: Int lists: [List!]! }
       type Owner @key(fields: "id") { id: ID! lists: [List!] }`,
-    resolvers: {
-      ...resolversOf(values, ['Query', 'list', 'lists'], ['Media', 'stars', 'lists'], ['Owner', 'lists']),
-      Query: { ...resolversOf(values, ['Query', 'list', 'lists'])['Query'], first: () => ({ id: '2' }) },
-      List: {
-        ...resolversOf(values, ['List', 'name', 'owner'])['List'],
-        tracks: (list) => untyped(values['List']?.['tracks']?.(list)),
+      resolvers: {
+        ...resolversOf(values, ['Query', 'list', 'lists'], ['Media', 'stars', 'lists'], ['Owner', 'lists']),
+        Query: { ...resolversOf(values, ['Query', 'list', 'lists'])['Query'], first: () => ({ id: '2' }) },
+        List: {
+          ...resolversOf(values, ['List', 'name', 'owner'])['List'],
+          tracks: (list) => untyped(values['List']?.['tracks']?.(list)),
+        },
       },
     },
-  },
-  more: {
-    sdl: `${FEDERATION_2} type Movie @key(fields: "id") { id: ID! cast: [String] } type Song @key(fields: "id") { id: ID! key: String }
+    more: {
+      sdl: `${FEDERATION_2} type Movie @key(fields: "id") { id: ID! cast: [String] } type Song @key(fields: "id") { id: ID! key: String }
       type Owner @key(fields: "id") { id: ID! name: String } type List @key(fields: "id") { id: ID! size: Int }`,
-    resolvers: resolversOf(values, ['Movie', 'cast'], ['Song', 'key'], ['Owner', 'name'], ['List', 'size']),
-  },
-  slogans: {
-    sdl: `${FEDERATION_2} type Media @key(fields: "id") @interfaceObject { id: ID! title: String! @external
+      resolvers: resolversOf(values, ['Movie', 'cast'], ['Song', 'key'], ['Owner', 'name'], ['List', 'size']),
+    },
+    slogans: {
+      sdl: `${FEDERATION_2} type Media @key(fields: "id") @interfaceObject { id: ID! title: String! @external
       slogan: String @requires(fields: "title") }`,
-    resolvers: { Media: { slogan } },
+      resolvers: { Media: { slogan } },
+    },
   },
-});
+  WIDE_LIMITS,
+);
 
 /** Fragments of one type alone: of a field in several, the planner keeps the calls for one. */
 test.each(Array.from({ length: 20 }, (_, batch) => batch))(

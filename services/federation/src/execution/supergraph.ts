@@ -1,5 +1,5 @@
-import { type DirectiveNode, type DocumentNode, Kind, valueFromASTUntyped } from 'graphql/index.js';
-import { isObject } from './types.ts';
+import { type DocumentNode, Kind } from 'graphql/index.js';
+import { argumentsOf } from './join-directives.ts';
 
 /** What the supergraph has beside its API schema: the subgraphs, and what clients do not see. */
 export interface Supergraph {
@@ -34,7 +34,7 @@ export function readSupergraph(document: DocumentNode): Supergraph {
       enumValues.set(definition.name.value, new Set(definition.values?.map(({ name }) => name.value)));
       if (definition.name.value !== 'join__Graph') continue;
       for (const { directives } of definition.values ?? []) {
-        const { name, url } = argumentsOf(directives, 'join__graph');
+        const { name, url } = argumentsOf(directives, 'join__graph') ?? {};
         if (typeof name === 'string') subgraphs.set(name, typeof url === 'string' ? url : '');
       }
     }
@@ -45,14 +45,4 @@ export function readSupergraph(document: DocumentNode): Supergraph {
 /** Whether an object of the type is of one of the types, which may be interfaces or unions. */
 export function isOfTypes(supergraph: Supergraph, typename: string, types: readonly string[]): boolean {
   return types.some((type) => type === typename || supergraph.objectsOf.get(type)?.has(typename) === true);
-}
-
-function argumentsOf(
-  directives: readonly DirectiveNode[] | undefined,
-  name: string,
-): Readonly<Record<string, unknown>> {
-  const directive = directives?.find((directive) => directive.name.value === name);
-  const entries = directive?.arguments?.map((argument) => [argument.name.value, valueFromASTUntyped(argument.value)]);
-  const values: unknown = Object.fromEntries(entries ?? []);
-  return isObject(values) ? values : {};
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hasPreflight, isMutation, mediaTypeFor, RESPONSE_TYPE, variablesOf } from './graphql-over-http.ts';
+import { hasPreflight, mediaTypeFor, RESPONSE_TYPE, statusOf, variablesOf } from './graphql-over-http.ts';
 
 test.each([
   ['', 'application/json'],
@@ -42,14 +42,13 @@ test.each(['[]', '1', '"text"', '{'])('the variables %s are refused', (text) => 
   expect(() => variablesOf(text)).toThrow('query/variables must be a JSON object');
 });
 
+const failed = (code: string) => ({ errors: [{ message: 'no', extensions: { code } }] });
+
 test.each([
-  ['{ a }', undefined, false],
-  ['mutation { a }', undefined, true],
-  ['query A { a } mutation B { b }', 'A', false],
-  ['query A { a } mutation B { b }', 'B', true],
-  ['query A { a } mutation B { b }', undefined, false],
-  ['mutation {', undefined, false],
-  [`{ ${'a '.repeat(5000)} }`, undefined, false],
-])('%.40s with the operation %s is a mutation: %s', (query, operationName, is) => {
-  expect(isMutation(query, operationName)).toBe(is);
+  ['an answer', { data: {} }, [200, 200]],
+  ['an answer with nothing but errors', { ...failed('NOT_ANSWERABLE'), data: null }, [200, 200]],
+  ['a document that is wrong', failed('INVALID_REQUEST'), [200, 400]],
+  ['what is too much', failed('DEPTH_LIMIT_EXCEEDED'), [400, 400]],
+])('the status of %s depends on who asks', (_, answer, statuses) => {
+  expect(['application/json', RESPONSE_TYPE].map((type) => statusOf(answer, type))).toEqual(statuses);
 });

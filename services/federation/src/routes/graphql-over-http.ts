@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { invalidRequest } from '@rollcall/platform/common-errors.ts';
-import { getOperationAST, OperationTypeNode, parse } from 'graphql/index.js';
+import type { ErrorKind } from '@rollcall/platform/errors.ts';
+import { errorCatalogue } from '../errors.ts';
+import type { GraphAnswer } from '../execution/graph.ts';
 
 /** Of answers of GraphQL over HTTP: with it the status says whether the request was executed. */
 export const RESPONSE_TYPE = 'application/graphql-response+json';
@@ -32,17 +34,20 @@ function rangeOf(range: string): { readonly type: string; readonly quality: numb
   return { type, quality: quality === undefined ? 1 : Number(quality) || 0 };
 }
 
-/** More than any query that fits into a URL. */
-const MOST_TOKENS = 5000;
+/** Pure. Why a request was refused, before it was executed; undefined: it was not. */
+export function codeOf({ data, errors }: GraphAnswer): unknown {
+  return data === undefined ? errors?.[0]?.extensions['code'] : undefined;
+}
 
-/** Pure. Whether the document would change something. What is no document is for others to refuse. */
-export function isMutation(query: string, operationName: string | undefined): boolean {
-  try {
-    const operation = getOperationAST(parse(query, { maxTokens: MOST_TOKENS, noLocation: true }), operationName);
-    return operation?.operation === OperationTypeNode.MUTATION;
-  } catch {
-    return false;
-  }
+/**
+ * Pure. The status of an answer. What was refused is 200 for who does not know the type of GraphQL, and
+ * takes any other status for an answer of a proxy; what is too much is not.
+ */
+export function statusOf(answer: GraphAnswer, type: string): number {
+  const code = codeOf(answer);
+  if (code === undefined) return 200;
+  const known = Object.entries<ErrorKind>(errorCatalogue).find(([name]) => name === code);
+  return known?.[1].status ?? (type === RESPONSE_TYPE ? 400 : 200);
 }
 
 /** @param text of a query string. @throws ServiceError INVALID_REQUEST where it is no JSON object. */

@@ -9,7 +9,7 @@ import type { InForce } from '../graphs/current.ts';
 import type { CallContext } from '../subgraphs/call-subgraph.ts';
 import { shownCaller } from '../subgraphs/identities.ts';
 import { passedHeaders } from '../subgraphs/passed-headers.ts';
-import { hasPreflight, isMutation, mediaTypeFor, RESPONSE_TYPE, variablesOf } from './graphql-over-http.ts';
+import { codeOf, hasPreflight, mediaTypeFor, RESPONSE_TYPE, statusOf, variablesOf } from './graphql-over-http.ts';
 
 export interface GraphqlDeps {
   /** The graph in force; undefined: none. */
@@ -55,6 +55,7 @@ const Answer = Type.Object(
   {
     data: Type.Optional(Type.Union([Members, Type.Null()])),
     errors: Type.Optional(Type.Array(Members)),
+    extensions: Type.Optional(Members),
   },
   { description: 'As the specification of GraphQL has it', additionalProperties: true },
 );
@@ -85,7 +86,10 @@ export function graphqlRoutes({ graph, readCaller }: GraphqlDeps): Routes {
     if (inForce === undefined) throw federationError('NO_GRAPH');
     const { headers } = request;
     const context = { headers: passedHeaders(headers), caller: shownCaller(headers, caller) };
-    return inForce.graph.execute({ ...asked, context }, signal);
+    const reportsCost = headers['graphql-cost'] === 'report';
+    const answer = await inForce.graph.execute({ ...asked, context, reportsCost }, signal);
+    if (codeOf(answer) === 'MUTATION_BY_GET') throw federationError('MUTATION_BY_GET', { headers: { allow: 'POST' } });
+    return answer;
   }
 
   async function answer(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<void> {
@@ -96,8 +100,7 @@ export function graphqlRoutes({ graph, readCaller }: GraphqlDeps): Routes {
     try {
       const executed = await execute(request, asked, AbortSignal.any([left.signal, deadline]));
       const type = mediaTypeFor(request.headers.accept);
-      // Who does not know the type of GraphQL takes any other status for an answer of a proxy.
-      const status = executed.data === undefined && type === RESPONSE_TYPE ? 400 : 200;
+      const status = statusOf(executed, type);
       await reply.status(status).type(`${type}; charset=utf-8`).serializer(JSON.stringify).send(executed);
     } catch (error) {
       if (left.signal.aborted) {
@@ -128,9 +131,7 @@ export function graphqlRoutes({ graph, readCaller }: GraphqlDeps): Routes {
         config: { refuses: refusals('CSRF_GUARD', 'MUTATION_BY_GET', 'NO_GRAPH', 'DEADLINE_EXCEEDED') },
       },
       async (request, reply) => {
-        const { query, operationName } = request.query;
         if (!hasPreflight(request.headers)) throw federationError('CSRF_GUARD');
-        if (isMutation(query, operationName)) throw federationError('MUTATION_BY_GET', { headers: { allow: 'POST' } });
         await answer(request, reply, askedByGet(request.query));
       },
     );

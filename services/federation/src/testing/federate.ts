@@ -1,5 +1,6 @@
 import { compose } from '../composition/compose.ts';
 import { createGraph, type Graph, type GraphAnswer, type GraphRequest } from '../execution/graph.ts';
+import type { OperationLimits } from '../execution/limits.ts';
 import type { JsonObject, SubgraphAnswer, SubgraphCall } from '../execution/types.ts';
 import { type SubgraphSource, TestSubgraph } from './subgraph.ts';
 
@@ -21,8 +22,34 @@ export interface TestGraph {
 export const FEDERATION_2 = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key", "@shareable",
   "@external", "@requires", "@provides", "@override", "@inaccessible", "@interfaceObject", "@extends", "@tag"])`;
 
+/** Those that the process has by default. */
+const LIMITS: OperationLimits = {
+  tokens: 2000,
+  depth: 20,
+  aliases: 50,
+  rootFields: 30,
+  directives: 50,
+  cost: 100_000,
+  listSize: 10,
+  allowsIntrospection: true,
+};
+
+/** For queries that nobody would write. */
+export const WIDE_LIMITS: OperationLimits = {
+  ...LIMITS,
+  tokens: 100_000,
+  depth: 100,
+  aliases: 10_000,
+  rootFields: 10_000,
+  directives: 10_000,
+  cost: Number.MAX_SAFE_INTEGER,
+};
+
 /** @throws Error where the subgraphs do not compose. */
-export function federate(sources: Readonly<Record<string, SubgraphSource>>): TestGraph {
+export function federate(
+  sources: Readonly<Record<string, SubgraphSource>>,
+  limits: Partial<OperationLimits> = {},
+): TestGraph {
   const subgraphs = new Map(Object.entries(sources).map(([name, source]) => [name, new TestSubgraph(source)]));
   const described = Object.entries(sources).map(([name, { sdl }]) => ({
     name,
@@ -32,7 +59,7 @@ export function federate(sources: Readonly<Record<string, SubgraphSource>>): Tes
   const { supergraph, errors } = compose(described);
   if (supergraph === undefined) throw new Error(`It does not compose: ${JSON.stringify(errors)}`);
   const calls: SubgraphCall[] = [];
-  const graph = createGraph<undefined>({ supergraph, callSubgraph });
+  const graph = createGraph<undefined>({ supergraph, callSubgraph, limits: { ...LIMITS, ...limits } });
   const federated: TestGraph = { graph, calls, interfere: undefined, ask, asked, sent };
   return federated;
 

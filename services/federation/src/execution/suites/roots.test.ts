@@ -96,7 +96,7 @@ describe('mutations', () => {
   test('where queries alone are allowed it is refused', async () => {
     const { graph, log } = counter();
     const answer = await graph.ask('mutation { multiply(n: 2) }', { onlyQueries: true });
-    expect(answer).toEqual({ errors: [expect.objectContaining({ extensions: { code: 'INVALID_REQUEST' } })] });
+    expect(answer).toEqual({ errors: [expect.objectContaining({ extensions: { code: 'MUTATION_BY_GET' } })] });
     expect(log).toEqual([]);
   });
 });

@@ -18,6 +18,7 @@ export type Caller = (method: string, path: string, call?: Call) => Promise<Answ
 
 export interface Federation {
   readonly service: RunningService;
+  readonly databaseUrl: string;
   /** Who may read and write schemas. */
   readonly call: Caller;
   /** @param scope undefined: without credentials. */
@@ -70,6 +71,7 @@ export async function startFederation(settings: Readonly<Record<string, string>>
     const anybody = await callerOf(undefined);
     return {
       service,
+      databaseUrl: database.url,
       callerOf,
       tokenOf: (scope) => issuer.tokenOf('anna', scope),
       call: await callerOf('schemas:read schemas:write'),

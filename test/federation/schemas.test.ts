@@ -301,6 +301,7 @@ test('its document names every route', async () => {
     '/schemas/introspect',
     '/schemas/refresh',
     '/schemas/supergraph',
+    '/schemas/usage',
     '/schemas/{service}',
   ]);
 });

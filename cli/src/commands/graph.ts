@@ -8,9 +8,11 @@ import {
   type CheckedSchema,
   formatCheck,
   formatGenerations,
+  formatOperations,
   formatSdl,
   formatSubgraphs,
   type GenerationRecord,
+  type OperationRecord,
   type SubgraphRecord,
 } from '../output/graph.ts';
 import { printable } from '../output/text.ts';
@@ -32,7 +34,12 @@ interface GenerationPage {
   readonly nextCursor: string | null;
 }
 
-/** `rollcall graph subgraphs`, `supergraph`, `history`, `check` and `refresh`. */
+interface OperationPage {
+  readonly operations: readonly OperationRecord[];
+  readonly nextCursor: string | null;
+}
+
+/** `rollcall graph subgraphs`, `supergraph`, `history`, `check`, `usage` and `refresh`. */
 export function addGraphCommands(program: Command, deps: CliDeps): void {
   const graph = withExamples(program.command('graph').description('show and check the graph of all services'), [
     'rollcall graph subgraphs',
@@ -42,6 +49,7 @@ export function addGraphCommands(program: Command, deps: CliDeps): void {
   addSupergraphCommand(graph, deps);
   addHistoryCommand(graph, deps);
   addCheckCommand(graph, deps);
+  addUsageCommand(graph, deps);
   addRefreshCommand(graph, deps);
 }
 
@@ -89,7 +97,7 @@ function addHistoryCommand(graph: Command, deps: CliDeps): void {
 function addCheckCommand(graph: Command, deps: CliDeps): void {
   const command = graph
     .command('check')
-    .description('say whether a schema composes with those of the other services; exit code 1 where it does not');
+    .description('say whether a schema composes, and breaks no operation of clients; exit code 1 where it does not');
   withExamples(
     addGatewayOption(command)
       .argument('<file>', 'the SDL that the service is to have')
@@ -103,8 +111,28 @@ function addCheckCommand(graph: Command, deps: CliDeps): void {
       path: `${PATH}/check`,
       body: { service, schema },
     });
-    printResult(this, deps, { body, asText: formatCheck });
-    if (body.composition.status !== 'composed') deps.exitWith(exitCodes.failed);
+    printResult(this, deps, { body, asText: (checked) => formatCheck(checked, deps.now()) });
+    if (body.composition.errors.length > 0 || body.broken.length > 0) deps.exitWith(exitCodes.failed);
+  });
+}
+
+function addUsageCommand(graph: Command, deps: CliDeps): void {
+  const command = graph.command('usage').description('list the operations that clients executed');
+  withExamples(
+    addGatewayOption(command)
+      .argument('[coordinate]', 'only those that use it, such as User.name or Color.RED')
+      .option('--limit <count>', 'at most so many; 20 by default', parseCount),
+    ['rollcall graph usage User.name'],
+  ).action(async function (this: Command, coordinate?: string) {
+    const { limit } = this.opts();
+    const path = `${PATH}/usage${queryOf({ coordinate, limit })}`;
+    const body = await gatewayOf(this, deps).call<OperationPage>({ method: 'GET', path });
+    printPage(this, deps, {
+      body,
+      rows: body.operations,
+      what: 'operations',
+      asText: (operations) => formatOperations(operations, deps.now()),
+    });
   });
 }
 

@@ -43,13 +43,30 @@ it('shows graphs with what came, changed and went', () => {
 });
 
 it('says that a schema composes, or why it does not', () => {
-  expect(formatCheck({ service: 'shop', composition: { status: 'composed', errors: [] } })).toBe(
-    'The schema of shop composes with the others.\n',
+  const composed = { service: 'shop', composition: { status: 'composed', errors: [] }, operations: 3 };
+  expect(formatCheck({ ...composed, broken: [] }, now)).toBe(
+    'The schema of shop composes with the others. It breaks none of 3 operations of clients.\n',
+  );
+  const operation = {
+    hash: '0123456789abcdef',
+    name: 'Users',
+    clients: ['web', 'app'],
+    count: 7,
+    lastUsedAt: '2026-11-27T11:00:00.000Z',
+    errors: ['Cannot query "\u001b[2Jname".', 'No.'],
+  };
+  expect(formatCheck({ ...composed, broken: [operation] }, now)).toBe(
+    [
+      'The schema of shop composes with the others. It breaks 1 of 3 operations of clients:',
+      '',
+      'OPERATION   HASH           COUNT   LAST USED   CLIENTS   ERROR',
+      'Users       0123456789ab   7       60m         web app   Cannot query "\uFFFD[2Jname". No.',
+      '',
+    ].join('\n'),
   );
   const errors = [{ code: 'INVALID_GRAPHQL', message: 'Unexpected\u001b[2J Name' }];
-  expect(formatCheck({ service: 'shop', composition: { status: 'held', errors } })).toBe(
-    'CODE              MESSAGE\nINVALID_GRAPHQL   Unexpected\uFFFD[2J Name\n',
-  );
+  const held = { service: 'shop', composition: { status: 'held', errors }, operations: 0, broken: [] };
+  expect(formatCheck(held, now)).toBe('CODE              MESSAGE\nINVALID_GRAPHQL   Unexpected\uFFFD[2J Name\n');
 });
 
 it('shows SDL line by line, without what moves a cursor', () => {

@@ -33,6 +33,19 @@ export interface GenerationRecord {
 export interface CheckedSchema {
   readonly service: string;
   readonly composition: { readonly status: string; readonly errors: readonly Fault[] };
+  /** How many operations of clients were looked at. */
+  readonly operations: number;
+  readonly broken: readonly (OperationRecord & { readonly errors: readonly string[] })[];
+}
+
+/** An operation that clients executed. */
+export interface OperationRecord {
+  readonly hash: string;
+  readonly name: string | null;
+  readonly clients: readonly string[];
+  readonly count: number;
+  /** ISO 8601. */
+  readonly lastUsedAt: string;
 }
 
 /** As many digits of a hash as tell graphs apart. */
@@ -76,11 +89,28 @@ function changesSince(before: GenerationRecord | undefined, { subgraphs }: Gener
     .join(' ');
 }
 
-export function formatCheck({ service, composition }: CheckedSchema): string {
-  if (composition.status === 'composed') return printable(`The schema of ${service} composes with the others.`) + '\n';
+export function formatCheck({ service, composition, operations, broken }: CheckedSchema, now: Date): string {
+  if (composition.errors.length > 0) {
+    const rows = composition.errors.map(({ code, message }) => [code, message]);
+    return formatTable(['CODE', 'MESSAGE'], rows);
+  }
+  const composes = `The schema of ${printable(service)} composes with the others`;
+  if (broken.length === 0) return `${composes}. It breaks none of ${operations} operations of clients.\n`;
+  const rows = broken.map((operation) => [...operationCells(operation, now), operation.errors.join(' ')]);
+  const table = formatTable([...OPERATION_HEADINGS, 'ERROR'], rows);
+  return `${composes}. It breaks ${broken.length} of ${operations} operations of clients:\n\n${table}`;
+}
+
+const OPERATION_HEADINGS = ['OPERATION', 'HASH', 'COUNT', 'LAST USED', 'CLIENTS'];
+
+function operationCells({ name, hash, count, lastUsedAt, clients }: OperationRecord, now: Date): readonly string[] {
+  return [name ?? '', hash.slice(0, HASH_DIGITS), String(count), formatAge(lastUsedAt, now), clients.join(' ')];
+}
+
+export function formatOperations(operations: readonly OperationRecord[], now: Date): string {
   return formatTable(
-    ['CODE', 'MESSAGE'],
-    composition.errors.map(({ code, message }) => [code, message]),
+    OPERATION_HEADINGS,
+    operations.map((each) => operationCells(each, now)),
   );
 }
 

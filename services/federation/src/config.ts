@@ -90,6 +90,12 @@ const schema = Type.Object({
     default: 'on',
     description: 'Whether callers may ask for the schema',
   }),
+  ROLLCALL_USAGE_DAYS: Type.Integer({
+    minimum: 1,
+    maximum: 365,
+    default: 7,
+    description: 'So long it is kept which operations clients executed',
+  }),
 });
 
 /** Settings of the federation process. */
@@ -107,6 +113,7 @@ export function federationConfig(environment: Environment) {
     graceMs: parsed.ROLLCALL_SCHEMA_GRACE_SECONDS * 1000,
     subgraphTimeoutMs: parsed.ROLLCALL_SUBGRAPH_TIMEOUT_SECONDS * 1000,
     subgraphAnswerBytes: parsed.ROLLCALL_SUBGRAPH_ANSWER_BYTES,
+    usageDays: parsed.ROLLCALL_USAGE_DAYS,
     areErrorsMasked: parsed.ROLLCALL_SUBGRAPH_ERRORS === 'masked',
     limits: {
       tokens: parsed.ROLLCALL_QUERY_TOKENS,

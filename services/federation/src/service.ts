@@ -27,9 +27,12 @@ import { graphqlRoutes } from './routes/graphql.ts';
 import { healthRoute } from './routes/health.ts';
 import { schemaRoutes } from './routes/schemas.ts';
 import { supergraphRoutes } from './routes/supergraph.ts';
+import { usageRoutes } from './routes/usage.ts';
 import { createGraphStore, pruneGenerations } from './store/graph-store.ts';
+import { createUsageStore, pruneOperations } from './store/usage-store.ts';
 import { type CallContext, createCallSubgraph } from './subgraphs/call-subgraph.ts';
 import { createSubgraphIdentities, type SubgraphIdentities } from './subgraphs/identities.ts';
+import { createUsage } from './usage/usage.ts';
 
 const NAME = 'federation';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
@@ -81,6 +84,11 @@ async function parts(context: ProcessContext<FederationConfig>): Promise<Process
       { name: 'connections', start: async () => {}, stop: () => connections.end() },
       { name: 'gateway', start: async () => {}, stop: () => toGateway.destroy() },
       database,
+      createPruner({
+        name: 'operations',
+        prune: (limit) => pruneOperations(database.pool(), config.usageDays, limit),
+        log,
+      }),
       createPruner({ name: 'generations', prune: (limit) => pruneGenerations(database.pool(), limit), log }),
       ...federation.actors,
       keysLoader(keys),
@@ -129,7 +137,9 @@ function createFederation(
   const store = createGraphStore(database.pool, times);
   const composer = createComposer();
   const current = createCurrent({ store, build, log, metrics });
-  const compose = composer.compose;
+  const { compose, breaks } = composer;
+  const usageStore = createUsageStore(database.pool);
+  const usage = createUsage({ addUses: (uses) => usageStore.add(uses), log });
   const changes = createChanges({ store, compose, clock, adopt: current.adopt });
   const readSchema = createSchemaReader({ dispatcher, sdlOf: composer.sdlOf });
   const polling = createPolling({ pool: database.pool, readSchema, changes, times, log });
@@ -172,9 +182,11 @@ function createFederation(
   return {
     store,
     current,
-    schemas: createSchemas({ store, changes, readSchema, compose }),
+    usage,
+    usageStore,
+    schemas: createSchemas({ store, usage: usageStore, breaks, changes, readSchema, compose }),
     isServing: () => database.connected() || current.graph() !== undefined,
-    actors: [calls, composer, current, polling, ...(discovery === undefined ? [] : [discovery])],
+    actors: [calls, composer, usage, current, polling, ...(discovery === undefined ? [] : [discovery])],
   };
 }
 
@@ -188,7 +200,7 @@ function buildApp(
   { config, version, log, metrics, tracing, isStopping }: ProcessContext<FederationConfig>,
   { federation, database, readCaller }: AppDeps,
 ) {
-  const { current, store, schemas, isServing } = federation;
+  const { current, store, usage, usageStore, schemas, isServing } = federation;
   return buildServiceApp({
     title: 'Rollcall federation',
     description: 'One graph out of the GraphQL of the services that are registered.',
@@ -201,9 +213,10 @@ function buildApp(
     areKeyed: false,
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [
-      graphqlRoutes({ graph: current.graph, readCaller }),
+      graphqlRoutes({ graph: current.graph, readCaller, usage }),
       schemaRoutes(schemas),
       supergraphRoutes(store),
+      usageRoutes(usageStore),
       healthRoute({ version, isConnected: database.connected, isServing, statuses: current.statuses }),
     ],
     service: NAME,

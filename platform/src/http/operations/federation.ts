@@ -3,12 +3,13 @@ import type { Operation } from './operation.ts';
 /** What the federation service does. */
 export const federationOperations: readonly Operation[] = [
   {
-    name: 'Read the schemas of services and the graph of them, and check a schema against it',
+    name: 'Read the schemas of services, the graph of them and its usage, and check a schema against it',
     scope: 'schemas:read',
     rest: [
       'GET /schemas',
       'GET /schemas/supergraph',
       'GET /schemas/history',
+      'GET /schemas/usage',
       // It changes nothing.
       'POST /schemas/check',
     ],

@@ -1,6 +1,8 @@
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { FindBreaks } from '../domain/schemas.ts';
+import { findBreaks } from '../usage/breaks.ts';
 import { type Composition, compose, LIMIT_CODE, type SubgraphSource } from './compose.ts';
 import { printIntrospection } from './print-introspection.ts';
 
@@ -15,16 +17,22 @@ export interface Composer extends Actor {
    * @throws Error where it is none.
    */
   readonly sdlOf: (introspection: string) => Promise<string>;
+  readonly breaks: FindBreaks;
 }
 
 type Task =
   | { readonly kind: 'compose'; readonly subgraphs: readonly SubgraphSource[] }
-  | { readonly kind: 'print'; readonly introspection: string };
+  | { readonly kind: 'print'; readonly introspection: string }
+  | { readonly kind: 'breaks'; readonly parameters: Parameters<FindBreaks> };
 
 /** Once it is loaded, the thread says so. */
 const READY = 'ready';
 
-type Outcome = { readonly composition: Composition } | { readonly sdl: string } | { readonly refusal: string };
+type Outcome =
+  | { readonly composition: Composition }
+  | { readonly sdl: string }
+  | { readonly breaks: ReturnType<typeof findBreaks> }
+  | { readonly refusal: string };
 
 /** Marks the thread: tests may run in threads of their own. */
 const ROLE = 'rollcall-composer';
@@ -37,13 +45,59 @@ const LIMITS = { maxOldGenerationSizeMb: 512 };
 /** The thread ran out of time or of memory, and is gone. */
 class LimitError extends Error {}
 
+/** @param timeLimitMs for one task; 20 s when absent. */
+export function createComposer(timeLimitMs = TIME_LIMIT_MS): Composer {
+  const thread = createThread(timeLimitMs);
+
+  /** @param atLimit what it comes to where the task takes too long or too much memory. */
+  async function unlessOverLimit<T>(work: Promise<T>, atLimit: (error: LimitError) => T): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (!(error instanceof LimitError) || thread.isStopped()) throw error;
+      return atLimit(error);
+    }
+  }
+
+  return {
+    name: 'composer',
+    start: async () => {},
+    stop: () => thread.stop(),
+    compose(subgraphs) {
+      const composition = thread.run({ kind: 'compose', subgraphs }).then((outcome) => {
+        if ('composition' in outcome) return outcome.composition;
+        throw new Error('The thread did not compose');
+      });
+      return unlessOverLimit<Composition>(composition, ({ message }) => ({
+        errors: [{ code: LIMIT_CODE, message: `The schemas cannot be composed: ${message}` }],
+      }));
+    },
+    async sdlOf(introspection) {
+      const outcome = await thread.run({ kind: 'print', introspection });
+      if ('sdl' in outcome) return outcome.sdl;
+      throw new Error('refusal' in outcome ? outcome.refusal : 'The thread did not print');
+    },
+    breaks(...parameters) {
+      const breaks = thread.run({ kind: 'breaks', parameters }).then((outcome) => {
+        if ('breaks' in outcome) return outcome.breaks;
+        throw new Error('The thread did not compare');
+      });
+      return unlessOverLimit<Awaited<ReturnType<FindBreaks>>>(breaks, () => undefined);
+    },
+  };
+}
+
+interface Thread {
+  run(task: Task): Promise<Outcome>;
+  stop(): Promise<void>;
+  isStopped(): boolean;
+}
+
 /**
  * One thread for all tasks, one after the other, made for the first. A task that is over its time or
  * memory takes the thread with it, and the next one gets another.
- *
- * @param timeLimitMs for one task; 20 s when absent.
  */
-export function createComposer(timeLimitMs = TIME_LIMIT_MS): Composer {
+function createThread(timeLimitMs: number): Thread {
   let worker: Worker | undefined;
   let current: PromiseWithResolvers<Outcome> | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -101,40 +155,24 @@ export function createComposer(timeLimitMs = TIME_LIMIT_MS): Composer {
     }
   }
 
-  function inTurn(task: Task): Promise<Outcome> {
-    const turn = last.then(() => run(task));
-    last = turn.catch(() => undefined);
-    return turn;
-  }
-
   return {
-    name: 'composer',
-    start: async () => {},
+    run(task) {
+      const turn = last.then(() => run(task));
+      last = turn.catch(() => undefined);
+      return turn;
+    },
     async stop() {
       isStopped = true;
       await worker?.terminate();
     },
-    async compose(subgraphs) {
-      try {
-        const outcome = await inTurn({ kind: 'compose', subgraphs });
-        if ('composition' in outcome) return outcome.composition;
-        throw new Error('The thread did not compose');
-      } catch (error) {
-        if (!(error instanceof LimitError) || isStopped) throw error;
-        return { errors: [{ code: LIMIT_CODE, message: `The schemas cannot be composed: ${error.message}` }] };
-      }
-    },
-    async sdlOf(introspection) {
-      const outcome = await inTurn({ kind: 'print', introspection });
-      if ('sdl' in outcome) return outcome.sdl;
-      throw new Error('refusal' in outcome ? outcome.refusal : 'The thread did not print');
-    },
+    isStopped: () => isStopped,
   };
 }
 
 /** What the thread does. */
 function perform(task: Task): Outcome {
   if (task.kind === 'compose') return { composition: compose(task.subgraphs) };
+  if (task.kind === 'breaks') return { breaks: findBreaks(...task.parameters) };
   try {
     return { sdl: printIntrospection(task.introspection) };
   } catch (error) {

@@ -50,6 +50,28 @@ export interface Change {
 /** What a replica needs to know of a service to see whether news of it are any. */
 export type Outline = Pick<Subgraph, 'service' | 'source' | 'candidates' | 'version' | 'goneAt' | 'isLeftOut'>;
 
+/** An operation that clients executed within the days that usage is kept. */
+export interface UsedOperation {
+  /** SHA-256 of the document. */
+  readonly hash: string;
+  readonly name: string | null;
+  /** Without literals. */
+  readonly document: string;
+  /** What its clients call themselves, or some of them. */
+  readonly clients: readonly string[];
+  /** How often. */
+  readonly count: number;
+  readonly lastUsedAt: Date;
+}
+
+/** What clients do with the graph. */
+export interface UsageStore {
+  /** The last used first; as many as a check can look at. */
+  used(): Promise<readonly UsedOperation[]>;
+  /** @param coordinate only those that use it, such as `User.name`; all when undefined. */
+  list(page: ListPage, coordinate: string | undefined): Promise<NewestPage<UsedOperation>>;
+}
+
 /** What is kept, the same for all replicas. */
 export interface GraphStore {
   position(): Promise<Position>;

@@ -1,17 +1,45 @@
 import { commonError } from '@rollcall/platform/common-errors.ts';
-import type { Composition, CompositionError } from '../composition/compose.ts';
+import { type CompositionError, LIMIT_CODE } from '../composition/compose.ts';
 import { federationError } from '../errors.ts';
 import type { Changes } from './changes.ts';
 import { serviceNameOf } from './names.ts';
-import type { GraphStore, Known, ReadSchema } from './ports.ts';
+import type { GraphStore, Known, ReadSchema, UsageStore, UsedOperation } from './ports.ts';
 import type { Compose } from './settling.ts';
 import { membersOf, type News, type ReadFailure, type Subgraph } from './subgraphs.ts';
 
 export interface SchemasDeps {
   readonly store: GraphStore;
+  readonly usage: Pick<UsageStore, 'used'>;
+  readonly breaks: FindBreaks;
   readonly changes: Changes;
   readonly readSchema: ReadSchema;
   readonly compose: Compose;
+}
+
+/**
+ * What is wrong with each operation in another graph that is right in the one in force.
+ *
+ * @param before the supergraph in force. @param documents of one operation each.
+ * @returns messages by the place of the document; undefined: it takes too much time or memory.
+ */
+export type FindBreaks = (
+  before: string,
+  after: string,
+  documents: readonly string[],
+) => Promise<readonly (readonly string[])[] | undefined>;
+
+/** An operation that would no longer be executed. */
+interface BrokenOperation extends UsedOperation {
+  readonly errors: readonly string[];
+}
+
+/** What would come of a schema. */
+export interface Checked {
+  /** Why it does not compose with the others; empty: it does. */
+  readonly errors: readonly CompositionError[];
+  /** How many operations of clients were looked at. */
+  readonly operations: number;
+  readonly broken: readonly BrokenOperation[];
 }
 
 interface Refreshed {
@@ -34,11 +62,11 @@ export interface Schemas {
   refresh(signal: AbortSignal): Promise<Refreshed>;
   /** @throws ServiceError NOT_FOUND. */
   remove(service: string): Promise<void>;
-  /** What would be wrong with the graph if the service had this schema; nothing where it is empty. */
-  check(service: string, sdl: string): Promise<readonly CompositionError[]>;
+  /** What would come of it if the service had this schema. */
+  check(service: string, sdl: string): Promise<Checked>;
 }
 
-export function createSchemas({ store, changes, readSchema, compose }: SchemasDeps): Schemas {
+export function createSchemas({ store, usage, breaks, changes, readSchema, compose }: SchemasDeps): Schemas {
   async function list(): Promise<readonly Subgraph[]> {
     return shown(await store.load());
   }
@@ -48,6 +76,22 @@ export function createSchemas({ store, changes, readSchema, compose }: SchemasDe
     return read.failure === undefined
       ? { kind: 'read', service, url: read.url, sdl: read.sdl }
       : { kind: 'unread', service, failure: read.failure };
+  }
+
+  async function brokenBy(supergraph: string): Promise<Checked> {
+    const [before, used] = await Promise.all([store.generation(), usage.used()]);
+    if (before === undefined || before.supergraph === '') return { errors: [], operations: 0, broken: [] };
+    const documents = used.map(({ document }) => document);
+    const found = await breaks(before.supergraph, supergraph, documents);
+    if (found === undefined) {
+      const message = 'It composes. What clients use cannot be compared with it: that takes too long';
+      return { errors: [{ code: LIMIT_CODE, message }], operations: 0, broken: [] };
+    }
+    const broken = used.flatMap((operation, at) => {
+      const errors = found[at] ?? [];
+      return errors.length === 0 ? [] : [{ ...operation, errors }];
+    });
+    return { errors: [], operations: used.length, broken };
   }
 
   return {
@@ -78,13 +122,10 @@ export function createSchemas({ store, changes, readSchema, compose }: SchemasDe
       const others = membersOf(subgraphs).filter((member) => member.service !== service && member.goodSdl !== null);
       const sources = others.map(({ service: name, url, goodSdl }) => ({ name, url, sdl: goodSdl ?? '' }));
       const url = subgraphs.get(service)?.url ?? '';
-      return errorsOf(await compose([...sources, { name: service, url, sdl }]));
+      const { supergraph, errors } = await compose([...sources, { name: service, url, sdl }]);
+      return supergraph === undefined ? { errors, operations: 0, broken: [] } : brokenBy(supergraph);
     },
   };
-}
-
-function errorsOf({ errors = [] }: Composition): readonly CompositionError[] {
-  return errors;
 }
 
 /** Those that somebody removed are not there. */

@@ -20,6 +20,15 @@ export function hasPreflight(headers: IncomingHttpHeaders): boolean {
   return PREFLIGHTED.some((name) => headers[name] !== undefined && headers[name] !== '');
 }
 
+/** As clients of Apollo's and of others send it. */
+const CLIENT_NAMES = ['apollographql-client-name', 'graphql-client-name'];
+
+/** Pure. What the client calls itself; undefined: nothing, or what is no name. */
+export function clientNameOf(headers: IncomingHttpHeaders): string | undefined {
+  const name = CLIENT_NAMES.map((header) => headers[header]).find((value) => value !== undefined);
+  return typeof name === 'string' && /^[\w .:/@-]{1,64}$/.test(name) ? name : undefined;
+}
+
 /** Pure. The type of the answer: JSON unless the caller names the type of GraphQL, and likes JSON no better. */
 export function mediaTypeFor(accept = ''): string {
   const ranges = accept.split(',').map(rangeOf);

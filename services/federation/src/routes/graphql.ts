@@ -9,12 +9,22 @@ import type { InForce } from '../graphs/current.ts';
 import type { CallContext } from '../subgraphs/call-subgraph.ts';
 import { shownCaller } from '../subgraphs/identities.ts';
 import { passedHeaders } from '../subgraphs/passed-headers.ts';
-import { codeOf, hasPreflight, mediaTypeFor, RESPONSE_TYPE, statusOf, variablesOf } from './graphql-over-http.ts';
+import type { Usage } from '../usage/usage.ts';
+import {
+  clientNameOf,
+  codeOf,
+  hasPreflight,
+  mediaTypeFor,
+  RESPONSE_TYPE,
+  statusOf,
+  variablesOf,
+} from './graphql-over-http.ts';
 
 export interface GraphqlDeps {
   /** The graph in force; undefined: none. */
   readonly graph: () => InForce<Graph<CallContext>> | undefined;
   readonly readCaller: ReadCaller;
+  readonly usage: Pick<Usage, 'record'>;
 }
 
 /** Queries of people and of programs are far smaller. */
@@ -69,7 +79,7 @@ interface Asked {
 }
 
 /** GraphQL over HTTP. Whose data a caller gets is for each service to decide. */
-export function graphqlRoutes({ graph, readCaller }: GraphqlDeps): Routes {
+export function graphqlRoutes({ graph, readCaller, usage }: GraphqlDeps): Routes {
   const answers = {
     tags: ['graphql'],
     response: {
@@ -89,6 +99,10 @@ export function graphqlRoutes({ graph, readCaller }: GraphqlDeps): Routes {
     const reportsCost = headers['graphql-cost'] === 'report';
     const answer = await inForce.graph.execute({ ...asked, context, reportsCost }, signal);
     if (codeOf(answer) === 'MUTATION_BY_GET') throw federationError('MUTATION_BY_GET', { headers: { allow: 'POST' } });
+    const { query, operationName } = asked;
+    const client = clientNameOf(headers);
+    // Without data it was refused.
+    if (answer.data !== undefined) usage.record({ query, operationName, client, schema: inForce.graph.apiSchema });
     return answer;
   }
 

@@ -7,7 +7,7 @@ import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import type { Schemas } from '../domain/schemas.ts';
 import { refusals } from '../errors.ts';
-import { CompositionAnswer, compositionOf, recordOf, schemaRecord } from './schema-answers.ts';
+import { CheckAnswer, CompositionAnswer, checkOf, compositionOf, recordOf, schemaRecord } from './schema-answers.ts';
 
 const tags = ['schemas'];
 /** As long as a schema that is read. */
@@ -61,14 +61,15 @@ function readingRoutes(schemas: Schemas): Routes {
       {
         schema: {
           tags,
-          summary: 'Say whether a schema composes with those of the other services; nothing is changed',
+          summary:
+            'Say whether a schema composes with the others, and what of clients it would break; nothing is changed',
           body: Check,
-          response: { 200: Type.Object({ service: Type.String(), composition: CompositionAnswer }) },
+          response: { 200: CheckAnswer },
         },
       },
       async ({ body: { service, schema } }) => {
         requireSound({ service: serviceNameFault(service) });
-        return { service, composition: compositionOf(await schemas.check(service, schema)) };
+        return checkOf(service, await schemas.check(service, schema));
       },
     );
   };

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { LIMIT_CODE } from '@rollcall/federation/composition/compose.ts';
 import { type Composer, createComposer } from '@rollcall/federation/composition/composer.ts';
 import { buildSchema, getIntrospectionQuery, graphqlSync } from 'graphql/index.js';
@@ -6,8 +7,8 @@ import { expect, onTestFinished, test } from 'vitest';
 const users = { name: 'users', url: 'http://users/graphql', sdl: 'type Query { user: String }' };
 const products = { name: 'products', url: 'http://products/graphql', sdl: 'type Query { product: String }' };
 
-function composer(timeLimitMs?: number): Composer {
-  const made = createComposer(timeLimitMs);
+function composer(timeLimitMs?: number, idleMs?: number): Composer {
+  const made = createComposer(timeLimitMs, idleMs);
   onTestFinished(() => made.stop());
   return made;
 }
@@ -33,6 +34,16 @@ test('what takes longer than it may is an error, and the next task has a new thr
     expect(await compose([large])).toEqual({
       errors: [{ code: LIMIT_CODE, message: expect.stringContaining('0.001 s') }],
     });
+});
+
+test('it goes on after the thread was ended, as there was nothing to do', async () => {
+  const { compose, readGraph } = composer(20_000, 0);
+  const { supergraph = '' } = await compose([users]);
+  for (let times = 0; times < 3; times += 1) {
+    await pause(20);
+    expect((await readGraph(supergraph)).pieces.join('')).toContain('user: String');
+  }
+  await expect(readGraph('type')).rejects.toThrow('Syntax Error');
 });
 
 test('an SDL that is nested without end is an error, and the thread goes on', async () => {

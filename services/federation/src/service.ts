@@ -21,8 +21,10 @@ import { createSchemaReader } from './discovery/read-schema.ts';
 import { isRegisteredAt, urlsOf } from './discovery/registrations.ts';
 import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
-import { createGraph, type Graph } from './execution/graph.ts';
+import type { CallSubgraph } from './execution/types.ts';
+import { createGraphBuilder } from './graphs/build-graph.ts';
 import { createCurrent } from './graphs/current.ts';
+import { createPlanners } from './planning/planners.ts';
 import { graphqlRoutes } from './routes/graphql.ts';
 import { healthRoute } from './routes/health.ts';
 import { schemaRoutes } from './routes/schemas.ts';
@@ -136,6 +138,8 @@ function createFederation(
   });
   const store = createGraphStore(database.pool, times);
   const composer = createComposer();
+  const planners = createPlanners();
+  const build = createGraphBuilder({ readGraph: composer.readGraph, planners, callSubgraphs, limits: config.limits });
   const current = createCurrent({ store, build, log, metrics });
   const { compose, breaks } = composer;
   const usageStore = createUsageStore(database.pool);
@@ -155,28 +159,23 @@ function createFederation(
     });
   const calls: Actor = { name: 'calls', start: async () => {}, stop: () => dispatcher.destroy() };
 
-  function build(supergraph: string): Graph<CallContext> {
-    const graph: Graph<CallContext> = createGraph<CallContext>({
-      supergraph,
-      limits: config.limits,
-      callSubgraph: createCallSubgraph({
-        dispatcher,
-        urlsOf(subgraph) {
-          const url = graph.subgraphs.get(subgraph);
-          return url === undefined ? [] : urlsOf(discovery?.sighting(subgraph), url);
-        },
-        async identityFor(caller, subgraph) {
-          const url = graph.subgraphs.get(subgraph);
-          const isRegistered = url !== undefined && isRegisteredAt(discovery?.sighting(subgraph), url);
-          return isRegistered ? ((await identities?.headersFor(caller, subgraph)) ?? {}) : {};
-        },
-        timeoutMs: config.subgraphTimeoutMs,
-        limitBytes: config.subgraphAnswerBytes,
-        areErrorsMasked: config.areErrorsMasked,
-        log,
-      }),
+  function callSubgraphs(urls: ReadonlyMap<string, string>): CallSubgraph<CallContext> {
+    return createCallSubgraph({
+      dispatcher,
+      urlsOf(subgraph) {
+        const url = urls.get(subgraph);
+        return url === undefined ? [] : urlsOf(discovery?.sighting(subgraph), url);
+      },
+      async identityFor(caller, subgraph) {
+        const url = urls.get(subgraph);
+        const isRegistered = url !== undefined && isRegisteredAt(discovery?.sighting(subgraph), url);
+        return isRegistered ? ((await identities?.headersFor(caller, subgraph)) ?? {}) : {};
+      },
+      timeoutMs: config.subgraphTimeoutMs,
+      limitBytes: config.subgraphAnswerBytes,
+      areErrorsMasked: config.areErrorsMasked,
+      log,
     });
-    return graph;
   }
 
   return {
@@ -186,7 +185,7 @@ function createFederation(
     usageStore,
     schemas: createSchemas({ store, usage: usageStore, breaks, changes, readSchema, compose }),
     isServing: () => database.connected() || current.graph() !== undefined,
-    actors: [calls, composer, usage, current, polling, ...(discovery === undefined ? [] : [discovery])],
+    actors: [calls, composer, planners, usage, current, polling, ...(discovery === undefined ? [] : [discovery])],
   };
 }
 

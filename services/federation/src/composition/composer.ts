@@ -2,6 +2,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { FindBreaks } from '../domain/schemas.ts';
+import { type GraphSource, readGraph } from '../execution/graph-source.ts';
 import { findBreaks } from '../usage/breaks.ts';
 import { type Composition, compose, LIMIT_CODE, type SubgraphSource } from './compose.ts';
 import { printIntrospection } from './print-introspection.ts';
@@ -18,12 +19,15 @@ export interface Composer extends Actor {
    */
   readonly sdlOf: (introspection: string) => Promise<string>;
   readonly breaks: FindBreaks;
+  /** As `readGraph`. @throws Error also for what takes too long or too much memory. */
+  readonly readGraph: (supergraph: string) => Promise<GraphSource>;
 }
 
 type Task =
   | { readonly kind: 'compose'; readonly subgraphs: readonly SubgraphSource[] }
   | { readonly kind: 'print'; readonly introspection: string }
-  | { readonly kind: 'breaks'; readonly parameters: Parameters<FindBreaks> };
+  | { readonly kind: 'breaks'; readonly parameters: Parameters<FindBreaks> }
+  | { readonly kind: 'read'; readonly supergraph: string };
 
 /** Once it is loaded, the thread says so. */
 const READY = 'ready';
@@ -32,6 +36,7 @@ type Outcome =
   | { readonly composition: Composition }
   | { readonly sdl: string }
   | { readonly breaks: ReturnType<typeof findBreaks> }
+  | { readonly source: GraphSource }
   | { readonly refusal: string };
 
 /** Marks the thread: tests may run in threads of their own. */
@@ -41,13 +46,15 @@ const TIME_LIMIT_MS = 20_000;
 /** Of loading the thread, which says nothing of schemas. */
 const START_LIMIT_MS = 60_000;
 const LIMITS = { maxOldGenerationSizeMb: 512 };
+/** Without a task for so long, the thread is ended: it has kept what its largest task took. */
+const IDLE_MS = 5000;
 
 /** The thread ran out of time or of memory, and is gone. */
 class LimitError extends Error {}
 
-/** @param timeLimitMs for one task; 20 s when absent. */
-export function createComposer(timeLimitMs = TIME_LIMIT_MS): Composer {
-  const thread = createThread(timeLimitMs);
+/** @param timeLimitMs for one task; 20 s when absent. @param idleMs of the thread, until it ends; 5 s when absent. */
+export function createComposer(timeLimitMs = TIME_LIMIT_MS, idleMs = IDLE_MS): Composer {
+  const thread = createThread(timeLimitMs, idleMs);
 
   /** @param atLimit what it comes to where the task takes too long or too much memory. */
   async function unlessOverLimit<T>(work: Promise<T>, atLimit: (error: LimitError) => T): Promise<T> {
@@ -77,6 +84,11 @@ export function createComposer(timeLimitMs = TIME_LIMIT_MS): Composer {
       if ('sdl' in outcome) return outcome.sdl;
       throw new Error('refusal' in outcome ? outcome.refusal : 'The thread did not print');
     },
+    async readGraph(supergraph) {
+      const outcome = await thread.run({ kind: 'read', supergraph });
+      if ('source' in outcome) return outcome.source;
+      throw new Error('refusal' in outcome ? outcome.refusal : 'The thread did not read');
+    },
     breaks(...parameters) {
       const breaks = thread.run({ kind: 'breaks', parameters }).then((outcome) => {
         if ('breaks' in outcome) return outcome.breaks;
@@ -94,13 +106,14 @@ interface Thread {
 }
 
 /**
- * One thread for all tasks, one after the other, made for the first. A task that is over its time or
- * memory takes the thread with it, and the next one gets another.
+ * One thread for all tasks, one after the other, made for the first, and ended when there are no more.
+ * A task that is over its time or memory takes the thread with it, and the next one gets another.
  */
-function createThread(timeLimitMs: number): Thread {
+function createThread(timeLimitMs: number, idleMs: number): Thread {
   let worker: Worker | undefined;
   let current: PromiseWithResolvers<Outcome> | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let idle: NodeJS.Timeout | undefined;
   let isReady = false;
   let last: Promise<unknown> = Promise.resolve();
   let isStopped = false;
@@ -140,6 +153,7 @@ function createThread(timeLimitMs: number): Thread {
 
   async function run(task: Task): Promise<Outcome> {
     if (isStopped) throw new Error('The composer is stopped');
+    clearTimeout(idle);
     const thread = (worker ??= startThread());
     const answer = Promise.withResolvers<Outcome>();
     current = answer;
@@ -152,7 +166,14 @@ function createThread(timeLimitMs: number): Thread {
       clearTimeout(timer);
       current = undefined;
       thread.unref();
+      idle = setTimeout(endIdle, idleMs).unref();
     }
+  }
+
+  function endIdle(): void {
+    const thread = worker;
+    worker = undefined;
+    void thread?.terminate();
   }
 
   return {
@@ -163,6 +184,7 @@ function createThread(timeLimitMs: number): Thread {
     },
     async stop() {
       isStopped = true;
+      clearTimeout(idle);
       await worker?.terminate();
     },
     isStopped: () => isStopped,
@@ -174,6 +196,7 @@ function perform(task: Task): Outcome {
   if (task.kind === 'compose') return { composition: compose(task.subgraphs) };
   if (task.kind === 'breaks') return { breaks: findBreaks(...task.parameters) };
   try {
+    if (task.kind === 'read') return { source: readGraph(task.supergraph) };
     return { sdl: printIntrospection(task.introspection) };
   } catch (error) {
     return { refusal: errorMessage(error) };

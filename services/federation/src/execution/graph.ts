@@ -1,18 +1,17 @@
 import { hash } from 'node:crypto';
-import { transformSupergraphToPublicSchema } from '@theguild/federation-composition';
-import { buildASTSchema, type GraphQLSchema, OperationTypeNode, parse } from 'graphql/index.js';
+import { type GraphQLSchema, OperationTypeNode } from 'graphql/index.js';
 import { LRUCache } from 'lru-cache';
 import { carryOut, type Run } from './carry-out.ts';
 import { complete } from './complete.ts';
 import { checkedCost } from './cost.ts';
-import { readCostRules } from './cost-rules.ts';
+import type { CostRules } from './cost-rules.ts';
 import { type Refused, refusals, refused } from './errors.ts';
 import type { OperationLimits } from './limits.ts';
 import { type Operation, prepare } from './operation.ts';
 import { callOf, type Step, sourceOf } from './plan.ts';
-import { createPlanner } from './planner.ts';
+import type { MakePlan } from './planner.ts';
 import type { Selection } from './selection.ts';
-import { readSupergraph } from './supergraph.ts';
+import type { Supergraph } from './supergraph.ts';
 import type { CallSubgraph, GraphError, JsonObject, SubgraphAnswer, SubgraphCall } from './types.ts';
 import { coerced } from './variables.ts';
 
@@ -63,13 +62,20 @@ export interface Graph<Context> {
   execute(request: GraphRequest<Context>, signal: AbortSignal): Promise<GraphAnswer>;
   /** @returns what it is refused with where it is not valid; undefined for another kind of operation. */
   subscription(request: GraphOperation): Promise<PlannedSubscription<Context> | GraphAnswer | undefined>;
+  /** Another is in force. Who holds this one can go on with it. */
+  close(): void;
 }
 
-export interface GraphOptions<Context> {
-  /** SDL of a supergraph. */
-  readonly supergraph: string;
+/** What a graph is made of. */
+export interface GraphParts<Context> {
+  readonly supergraph: Supergraph;
+  /** What clients see of it. */
+  readonly schema: GraphQLSchema;
+  readonly makePlan: MakePlan;
+  readonly costRules: CostRules;
   readonly callSubgraph: CallSubgraph<Context>;
   readonly limits: OperationLimits;
+  readonly close: () => void;
 }
 
 /** An operation with the variables of a request. */
@@ -92,15 +98,11 @@ const IMPOSSIBLE: GraphAnswer = {
   errors: [{ message: 'The services together cannot answer this', extensions: { code: 'NOT_ANSWERABLE' } }],
 };
 
-/** @throws Error for what is no supergraph. */
-export function createGraph<Context>({ supergraph: sdl, callSubgraph, limits }: GraphOptions<Context>): Graph<Context> {
-  const document = parse(sdl, { noLocation: true });
-  const makePlan = createPlanner(sdl, document);
-  const supergraph = readSupergraph(document);
-  const schema = buildASTSchema(transformSupergraphToPublicSchema(document), { assumeValid: true });
-  const ground = { schema, makePlan, costRules: readCostRules(document), limits };
+export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context> {
+  const { supergraph, schema, makePlan, callSubgraph, costRules, limits, close } = parts;
+  const ground = { schema, makePlan, costRules, limits };
   const operations = new LRUCache<string, Operation>({ max: MOST_OPERATIONS });
-  return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription };
+  return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription, close };
 
   async function execute(request: GraphRequest<Context>, signal: AbortSignal): Promise<GraphAnswer> {
     const operation = operationOf(request);

@@ -1,95 +1,29 @@
-import { QueryPlanner } from '@graphql-hive/router-query-planner';
-import {
-  type ConstDirectiveNode,
-  type DocumentNode,
-  type EnumTypeDefinitionNode,
-  Kind,
-  print,
-  visit,
-} from 'graphql/index.js';
-import { argumentOf, subgraphsOf } from './join-directives.ts';
-import { mendSupergraph } from './mend-supergraph.ts';
+import { type QueryPlan, QueryPlanner } from '@graphql-hive/router-query-planner';
 import { readPlan, type Step } from './plan.ts';
 
+/** Has the planner plan. @throws Error where the subgraphs together cannot answer the operation. */
+export type AskPlanner = (query: string, operationName: string | undefined) => Promise<QueryPlan>;
+
 /**
- * Makes a query plan, off the event loop.
+ * Makes a query plan.
  *
  * @returns undefined where there is nothing to fetch.
  * @throws Error where the subgraphs together cannot answer the operation.
  */
 export type MakePlan = (query: string, operationName: string | undefined) => Promise<Step | undefined>;
 
-/** @param sdl a supergraph. @param document the same, parsed. @throws Error for what is none. */
-export function createPlanner(sdl: string, document: DocumentNode): MakePlan {
-  const names = new Map<string, string>();
-  const mended = ownersFirst(mendSupergraph(document), names);
-  const planner = new QueryPlanner(mended === document ? sdl : print(mended));
-  return async (query, operationName) => {
-    const plan = await planner.planAsync(query, operationName, new Set(), 0);
-    return readPlan(plan, (service) => names.get(service) ?? service);
-  };
-}
-
 /**
- * Names subgraphs so that those that know the types of an interface come before those that know it
- * as an object. In another order of names the planner finds no way from the latter to the types.
+ * A planner in this process. To make one of a large supergraph takes a second, and much memory.
  *
- * @param names gets the name of each subgraph by its new one.
+ * @throws Error for what is no supergraph.
  */
-function ownersFirst(document: DocumentNode, names: Map<string, string>): DocumentNode {
-  const owners = ownersBySubgraph(document);
-  if (owners.size === 0) return document;
-  return visit(document, {
-    EnumTypeDefinition(node): EnumTypeDefinitionNode | undefined {
-      if (node.name.value !== 'join__Graph') return undefined;
-      const order = inOrder(node.values?.map(({ name }) => name.value) ?? [], owners);
-      const values = node.values?.map((value) => {
-        const place = String(order.indexOf(value.name.value)).padStart(5, '0');
-        return { ...value, directives: value.directives?.map((directive) => renamed(directive, place, names)) ?? [] };
-      });
-      return { ...node, values: values ?? [] };
-    },
-  });
+export function createPlanner(sdl: string): AskPlanner {
+  const planner = new QueryPlanner(sdl);
+  return (query, operationName) => planner.planAsync(query, operationName, new Set(), 0);
 }
 
-/** By subgraph with an interface as an object, the subgraphs that know its types. */
-function ownersBySubgraph({ definitions }: DocumentNode): ReadonlyMap<string, ReadonlySet<string>> {
-  const owners = new Map<string, Set<string>>();
-  for (const definition of definitions) {
-    if (definition.kind !== Kind.INTERFACE_TYPE_DEFINITION) continue;
-    const { all, asObject } = subgraphsOf(definition);
-    for (const object of asObject) {
-      const graph = argumentOf(object, 'graph') ?? '';
-      const known = owners.get(graph) ?? new Set();
-      owners.set(graph, known);
-      for (const type of all) if (!asObject.includes(type)) known.add(argumentOf(type, 'graph') ?? '');
-    }
-  }
-  return owners;
-}
-
-/** Each after its owners; where they go in a circle, as well as can be. */
-function inOrder(graphs: readonly string[], owners: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] {
-  const ordered = new Set<string>();
-  const seen = new Set<string>();
-  const add = (graph: string): void => {
-    if (seen.has(graph)) return;
-    seen.add(graph);
-    for (const owner of owners.get(graph) ?? []) add(owner);
-    ordered.add(graph);
-  };
-  for (const graph of graphs) add(graph);
-  return [...ordered];
-}
-
-/** `@join__graph` with the place in front of the name. */
-function renamed(directive: ConstDirectiveNode, place: string, names: Map<string, string>): ConstDirectiveNode {
-  const given = directive.arguments?.map((argument) => {
-    const { name, value } = argument;
-    if (name.value !== 'name' || value.kind !== Kind.STRING) return argument;
-    const placed = `${place}-${value.value}`;
-    names.set(placed, value.value);
-    return { ...argument, value: { ...value, value: placed } };
-  });
-  return { ...directive, arguments: given ?? [] };
+/** @param names of subgraphs, as in `PlannerSource`. */
+export function planBy(ask: AskPlanner, names: ReadonlyMap<string, string>): MakePlan {
+  return async (query, operationName) =>
+    readPlan(await ask(query, operationName), (service) => names.get(service) ?? service);
 }

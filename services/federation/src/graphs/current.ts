@@ -6,16 +6,22 @@ import { Gauge, type Registry } from 'prom-client';
 import type { Generation, GraphStore } from '../domain/ports.ts';
 import type { SubgraphStatus } from '../domain/subgraphs.ts';
 
-export interface CurrentDeps<Graph> {
+/** What answers queries until another is in force, and goes on for who holds it. */
+interface Closable {
+  /** Another is in force. */
+  close(): void;
+}
+
+export interface CurrentDeps<Graph extends Closable> {
   readonly store: Pick<GraphStore, 'position' | 'generation' | 'statuses'>;
   /** Builds what answers queries. @throws where the supergraph is none that it can use. */
-  readonly build: (supergraph: string) => Graph;
+  readonly build: (supergraph: string) => Promise<Graph>;
   readonly log: Logger;
   readonly metrics: Registry;
 }
 
 /** A graph in force, with what answers queries. */
-export interface InForce<Graph> extends Generation {
+export interface InForce<Graph> extends Omit<Generation, 'supergraph'> {
   readonly graph: Graph;
 }
 
@@ -33,7 +39,7 @@ export interface Current<Graph> extends Actor {
 const LOOK_MS = 500;
 
 /** Follows the generation in the database (docs/decisions/0465). */
-export function createCurrent<Graph>(deps: CurrentDeps<Graph>): Current<Graph> {
+export function createCurrent<Graph extends Closable>(deps: CurrentDeps<Graph>): Current<Graph> {
   const { store, build, log, metrics } = deps;
   const stopping = new AbortController();
   let inForce: InForce<Graph> | undefined;
@@ -47,25 +53,30 @@ export function createCurrent<Graph>(deps: CurrentDeps<Graph>): Current<Graph> {
   async function look(): Promise<void> {
     const position = await store.position();
     if (position.generation !== seen.generation) {
-      const generation = await store.generation();
-      swap(generation);
+      await swap(await store.generation());
     }
     if (position.revision !== seen.revision) statuses = await store.statuses();
     seen = position;
   }
 
-  function swap(generation: Generation | undefined): void {
+  async function swap(generation: Generation | undefined): Promise<void> {
     if (generation === undefined || generation.supergraph === '') {
-      inForce = undefined;
+      replace(undefined);
       return;
     }
+    const { number, hash, supergraph } = generation;
     try {
-      inForce = { ...generation, graph: build(generation.supergraph) };
-      log.info({ generation: generation.number }, 'another graph is in force');
+      replace({ number, hash, graph: await build(supergraph) });
+      log.info({ generation: number }, 'another graph is in force');
     } catch (err) {
       // It composes, and cannot be planned for: the one before still can.
-      log.error({ err, generation: generation.number }, 'the graph cannot be used');
+      log.error({ err, generation: number }, 'the graph cannot be used');
     }
+  }
+
+  function replace(next: InForce<Graph> | undefined): void {
+    inForce?.graph.close();
+    inForce = next;
   }
 
   function adopt(): Promise<void> {

@@ -1,7 +1,11 @@
 import { compose } from '../composition/compose.ts';
+import { apiSchemaSteps } from '../execution/api-schema.ts';
 import { createGraph, type Graph, type GraphAnswer, type GraphRequest } from '../execution/graph.ts';
+import { readGraph } from '../execution/graph-source.ts';
 import type { OperationLimits } from '../execution/limits.ts';
+import { createPlanner, planBy } from '../execution/planner.ts';
 import type { JsonObject, SubgraphAnswer, SubgraphCall } from '../execution/types.ts';
+import { allSteps } from './steps.ts';
 import { type SubgraphSource, TestSubgraph } from './subgraph.ts';
 
 /** A graph over subgraphs in memory, and what they are asked. */
@@ -59,7 +63,16 @@ export function federate(
   const { supergraph, errors } = compose(described);
   if (supergraph === undefined) throw new Error(`It does not compose: ${JSON.stringify(errors)}`);
   const calls: SubgraphCall[] = [];
-  const graph = createGraph<undefined>({ supergraph, callSubgraph, limits: { ...LIMITS, ...limits } });
+  const source = readGraph(supergraph);
+  const graph = createGraph<undefined>({
+    supergraph: source.supergraph,
+    schema: allSteps(apiSchemaSteps(source.pieces)),
+    makePlan: planBy(createPlanner(source.planner.sdl), source.planner.names),
+    costRules: source.costRules,
+    limits: { ...LIMITS, ...limits },
+    callSubgraph,
+    close: () => undefined,
+  });
   const federated: TestGraph = { graph, calls, interfere: undefined, ask, asked, sent };
   return federated;
 

@@ -1,0 +1,86 @@
+import type { QueryPlan } from '@graphql-hive/router-query-planner';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { AskPlanner } from '../execution/planner.ts';
+import { createHosts, type Hosts, type Place } from './hosts.ts';
+import { ProcessLostError } from './planner-child.ts';
+
+/** The planner of one supergraph. */
+export interface Planner {
+  readonly ask: AskPlanner;
+  /** It is not in force any more: its memory is given back as soon as nobody waits for a plan. */
+  close(): void;
+}
+
+/** Planners, in processes of their own (docs/decisions/0490). */
+export interface Planners extends Actor {
+  /** @throws Error for what is no supergraph. */
+  load(sdl: string): Promise<Planner>;
+}
+
+export function createPlanners(): Planners {
+  const hosts = createHosts();
+  return {
+    name: 'planners',
+    start: async () => {},
+    stop: async () => hosts.stop(),
+    async load(sdl) {
+      const planner = plannerOf(sdl, hosts);
+      await planner.ready();
+      return planner;
+    },
+  };
+}
+
+/** Loads it where it is not: for the first plan, after its process was lost, and where it was closed. */
+function plannerOf(sdl: string, hosts: Hosts): Planner & { readonly ready: () => Promise<unknown> } {
+  let placed: Promise<Place> | undefined;
+  let waiting = 0;
+  let isClosed = false;
+
+  function place(): Promise<Place> {
+    const placing = (placed ??= hosts.load(sdl));
+    placing.catch(() => unplace(placing));
+    return placing;
+  }
+
+  function unplace(known: Promise<Place> | undefined): void {
+    if (placed !== known) return;
+    placed = undefined;
+    known?.then(
+      (place) => hosts.leave(place),
+      () => undefined,
+    );
+  }
+
+  async function askOnce(query: string, operationName: string | undefined): Promise<QueryPlan> {
+    const known = place();
+    try {
+      const { host, planner } = await known;
+      return await host.child.plan(planner, query, operationName);
+    } catch (error) {
+      if (error instanceof ProcessLostError) unplace(known);
+      throw error;
+    }
+  }
+
+  return {
+    ready: place,
+    async ask(query, operationName) {
+      waiting += 1;
+      try {
+        return await askOnce(query, operationName);
+      } catch (error) {
+        // What another query did to the process is not the fault of this one.
+        if (!(error instanceof ProcessLostError) || hosts.isStopped()) throw error;
+        return await askOnce(query, operationName);
+      } finally {
+        waiting -= 1;
+        if (isClosed && waiting === 0) unplace(placed);
+      }
+    },
+    close() {
+      isClosed = true;
+      if (waiting === 0) unplace(placed);
+    },
+  };
+}

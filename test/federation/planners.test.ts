@@ -1,0 +1,118 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { compose } from '@rollcall/federation/composition/compose.ts';
+import { readGraph } from '@rollcall/federation/execution/graph-source.ts';
+import { createPlanners, type Planner, type Planners } from '@rollcall/federation/planning/planners.ts';
+import { expect, onTestFinished, test } from 'vitest';
+
+const QUERY = '{ users { name } }';
+
+function sourceOf(types = 0): string {
+  const more = Array.from({ length: types }, (_, n) => `type T${n} { id: ID name: String }`).join(' ');
+  const sdl = `type Query { users: [User] } type User { name: String } ${more}`;
+  const { supergraph = '' } = compose([{ name: 'users', url: 'http://users', sdl }]);
+  return readGraph(supergraph).planner.sdl;
+}
+
+function start(): Planners {
+  const planners = createPlanners();
+  onTestFinished(() => planners.stop());
+  return planners;
+}
+
+const plan = ({ ask }: Planner) => ask(QUERY, undefined);
+
+/** Processes of planners that this test has. */
+function watchProcesses(): () => readonly number[] {
+  const before = new Set(processes());
+  return () => processes().filter((pid) => !before.has(pid));
+}
+
+function processes(): readonly number[] {
+  return readdirSync(`/proc/${process.pid}/task`)
+    .flatMap((thread) => textOf(`/proc/${process.pid}/task/${thread}/children`).split(' '))
+    .filter((pid) => pid !== '' && textOf(`/proc/${pid}/cmdline`).includes('planner-process'))
+    .map(Number);
+}
+
+/** Empty for a process or thread that has just ended. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+test('small graphs share a process, which gets nothing of the environment', async () => {
+  const running = watchProcesses();
+  const planners = start();
+  const [first, second] = await Promise.all([planners.load(sourceOf()), planners.load(sourceOf(1))]);
+  expect((await plan(first)).node).toMatchObject({ kind: 'Fetch', serviceName: 'users' });
+  await expect(second.ask('{ nothing }', undefined)).rejects.toThrow('nothing');
+  const [pid, ...others] = running();
+  expect(others).toEqual([]);
+  expect(textOf(`/proc/${pid}/environ`)).not.toContain('PATH=');
+  await planners.stop();
+  await expect.poll(running).toEqual([]);
+  await expect(plan(first)).rejects.toThrow('ended');
+});
+
+test('what is no supergraph is refused, and the others go on', async () => {
+  const planners = start();
+  const good = await planners.load(sourceOf());
+  for (const sdl of ['type', '{', 'x'.repeat(1000)]) await expect(planners.load(sdl)).rejects.toThrow(/./);
+  expect((await plan(good)).kind).toBe('QueryPlan');
+});
+
+test('a process that is killed is replaced, and who waits gets the plan', async () => {
+  const running = watchProcesses();
+  const planners = start();
+  const large = await planners.load(sourceOf(3000));
+  const [pid = 0] = running();
+  const planned = Promise.all(Array.from({ length: 20 }, () => plan(large)));
+  process.kill(pid, 'SIGKILL');
+  for (const { kind } of await planned) expect(kind).toBe('QueryPlan');
+  const [another] = running();
+  expect(another).not.toBe(pid);
+});
+
+test('a large graph has a process of its own, which ends with it', async () => {
+  const running = watchProcesses();
+  const planners = start();
+  const small = await planners.load(sourceOf());
+  const [first = 0] = running();
+  const large = await planners.load(sourceOf(6000));
+  expect(running()).toHaveLength(2);
+  const next = await planners.load(sourceOf());
+  large.close();
+  small.close();
+  await expect.poll(running).toHaveLength(1);
+  expect(running()).not.toContain(first);
+  // Who holds a graph that is not in force any more goes on with it.
+  expect((await plan(large)).kind).toBe('QueryPlan');
+  expect((await plan(next)).kind).toBe('QueryPlan');
+  next.close();
+  await expect.poll(running).toHaveLength(1);
+});
+
+test('it ends with the process that has begun it, however that ends', async () => {
+  const module = fileURLToPath(import.meta.resolve('@rollcall/federation/planning/planners.ts'));
+  const program = `import { createPlanners } from ${JSON.stringify(module)};
+    const sdl = process.env['SDL'] ?? '';
+    await createPlanners().load(sdl);
+    console.log('loaded');
+    setInterval(() => {}, 1000);`;
+  const parent = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    env: { SDL: sourceOf() },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void parent.kill('SIGKILL'));
+  await once(parent.stdout, 'data');
+  const [child = ''] = textOf(`/proc/${parent.pid}/task/${parent.pid}/children`).split(' ');
+  expect(textOf(`/proc/${child}/cmdline`)).toContain('planner-process');
+  parent.kill('SIGKILL');
+  await expect.poll(() => textOf(`/proc/${child}/cmdline`)).not.toContain('planner-process');
+});

@@ -9,7 +9,7 @@ import { chooseGateway, type GatewayChoice } from './settings.ts';
 const TIMEOUT_MS = 30_000;
 
 interface GatewayRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Below `/api/v1`, encoded. */
   readonly path: string;
   readonly body?: object;
@@ -20,8 +20,8 @@ interface GatewayRequest {
 export interface Gateway {
   /** @throws RegistryError for refusals, and where nobody answers. */
   call<Body>(request: GatewayRequest): Promise<Body>;
-  /** Reads what is no JSON. @param path as of a request. @throws as `call`. */
-  read(path: string): Promise<string>;
+  /** The answer as a text; empty where there is none. @throws as `call`. */
+  text(request: GatewayRequest): Promise<string>;
 }
 
 /** `--gateway`, of the commands that need it. */
@@ -51,7 +51,7 @@ export function gatewayOf(command: Command, deps: CliDeps): Gateway {
       const parsed: Body = JSON.parse(await textOf(request));
       return parsed;
     },
-    read: (path) => textOf({ method: 'GET', path }),
+    text: textOf,
   };
 }
 

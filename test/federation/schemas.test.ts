@@ -297,10 +297,12 @@ test('its document names every route', async () => {
     '/health',
     '/schemas',
     '/schemas/check',
+    '/schemas/explain',
     '/schemas/history',
     '/schemas/introspect',
     '/schemas/refresh',
     '/schemas/supergraph',
+    '/schemas/supergraph/pin',
     '/schemas/usage',
     '/schemas/{service}',
   ]);

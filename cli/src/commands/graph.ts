@@ -1,12 +1,14 @@
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { parseCount, printPage, printResult, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { addGatewayOption, gatewayOf } from '../gateway.ts';
 import {
   type CheckedSchema,
+  type ExplainedOperation,
   formatCheck,
+  formatExplanation,
   formatGenerations,
   formatOperations,
   formatSdl,
@@ -31,6 +33,7 @@ interface Refreshed extends Subgraphs {
 
 interface GenerationPage {
   readonly generations: readonly GenerationRecord[];
+  readonly pinned: number | null;
   readonly nextCursor: string | null;
 }
 
@@ -39,7 +42,7 @@ interface OperationPage {
   readonly nextCursor: string | null;
 }
 
-/** `rollcall graph subgraphs`, `supergraph`, `history`, `check`, `usage` and `refresh`. */
+/** `rollcall graph` with what it shows, checks and changes. */
 export function addGraphCommands(program: Command, deps: CliDeps): void {
   const graph = withExamples(program.command('graph').description('show and check the graph of all services'), [
     'rollcall graph subgraphs',
@@ -50,6 +53,8 @@ export function addGraphCommands(program: Command, deps: CliDeps): void {
   addHistoryCommand(graph, deps);
   addCheckCommand(graph, deps);
   addUsageCommand(graph, deps);
+  addExplainCommand(graph, deps);
+  addPinCommands(graph, deps);
   addRefreshCommand(graph, deps);
 }
 
@@ -72,7 +77,7 @@ function addSupergraphCommand(graph: Command, deps: CliDeps): void {
   withExamples(addGatewayOption(command), ['rollcall graph supergraph > supergraph.graphql']).action(async function (
     this: Command,
   ) {
-    const body = await gatewayOf(this, deps).read(`${PATH}/supergraph`);
+    const body = await gatewayOf(this, deps).text({ method: 'GET', path: `${PATH}/supergraph` });
     printResult(this, deps, { body, asText: formatSdl });
   });
 }
@@ -89,7 +94,7 @@ function addHistoryCommand(graph: Command, deps: CliDeps): void {
       body,
       rows: body.generations,
       what: 'graphs',
-      asText: (generations) => formatGenerations(generations, deps.now()),
+      asText: (generations) => formatGenerations(generations, deps.now(), body.pinned),
     });
   });
 }
@@ -133,6 +138,55 @@ function addUsageCommand(graph: Command, deps: CliDeps): void {
       what: 'operations',
       asText: (operations) => formatOperations(operations, deps.now()),
     });
+  });
+}
+
+function addExplainCommand(graph: Command, deps: CliDeps): void {
+  const command = graph
+    .command('explain')
+    .description('say how an operation would be carried out; exit code 1: it is refused');
+  withExamples(
+    addGatewayOption(command)
+      .argument('<file>', 'the document')
+      .option('--operation <name>', 'which operation of the document')
+      .option('--variables <json>', 'values of its variables', parseVariables),
+    ['rollcall graph explain query.graphql', `rollcall graph explain query.graphql --variables '{"id": "1"}'`],
+  ).action(async function (this: Command, file: string) {
+    const { operation: operationName, variables } = this.opts();
+    const query = readText('<file>', resolve(deps.cwd, file));
+    const body = await gatewayOf(this, deps).call<ExplainedOperation>({
+      method: 'POST',
+      path: `${PATH}/explain`,
+      body: { query, operationName, variables },
+    });
+    printResult(this, deps, { body, asText: formatExplanation });
+    if (body.cost === null) deps.exitWith(exitCodes.failed);
+  });
+}
+
+function parseVariables(text: string): unknown {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed;
+  } catch {
+    // As for what is no object.
+  }
+  throw new InvalidArgumentError('must be a JSON object.');
+}
+
+function addPinCommands(graph: Command, deps: CliDeps): void {
+  const path = `${PATH}/supergraph/pin`;
+  const pin = graph.command('pin').description('put an earlier graph in force, until it is unpinned');
+  withExamples(addGatewayOption(pin).argument('<graph>', 'its number in the history', parseCount), [
+    'rollcall graph pin 41',
+  ]).action(async function (this: Command, generation: number) {
+    await gatewayOf(this, deps).text({ method: 'PUT', path, body: { generation } });
+    deps.err(`Graph ${generation} is in force, whatever services change, until it is unpinned.\n`);
+  });
+  const unpin = graph.command('unpin').description('put the newest graph in force');
+  withExamples(addGatewayOption(unpin), ['rollcall graph unpin']).action(async function (this: Command) {
+    await gatewayOf(this, deps).text({ method: 'DELETE', path });
+    deps.err('The newest graph is in force.\n');
   });
 }
 

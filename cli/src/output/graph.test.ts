@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest';
-import { formatCheck, formatGenerations, formatSdl, formatSubgraphs, type GenerationRecord } from './graph.ts';
+import {
+  formatCheck,
+  formatExplanation,
+  formatGenerations,
+  formatSdl,
+  formatSubgraphs,
+  type GenerationRecord,
+} from './graph.ts';
 
 const now = new Date('2026-11-27T12:00:00Z');
 
@@ -31,12 +38,12 @@ it('shows graphs with what came, changed and went', () => {
     { generation: 3, hash, createdAt, subgraphs: { shop: '1', users: '1' } },
     { generation: 2, hash, createdAt, subgraphs: { shop: '1', users: '1' } },
   ];
-  expect(formatGenerations(generations, now)).toBe(
+  expect(formatGenerations(generations, now, 3)).toBe(
     [
-      'GRAPH   AGE   HASH           SERVICES   CHANGES',
-      '4       60m   aaaaaaaaaaaa   2          +constructor ~shop -users',
-      '3       60m   aaaaaaaaaaaa   2          -',
-      '2       60m   aaaaaaaaaaaa   2          -',
+      'GRAPH   AGE   HASH           SERVICES   PINNED   CHANGES',
+      '4       60m   aaaaaaaaaaaa   2          -        +constructor ~shop -users',
+      '3       60m   aaaaaaaaaaaa   2          pinned   -',
+      '2       60m   aaaaaaaaaaaa   2          -        -',
       '',
     ].join('\n'),
   );
@@ -67,6 +74,32 @@ it('says that a schema composes, or why it does not', () => {
   const errors = [{ code: 'INVALID_GRAPHQL', message: 'Unexpected\u001b[2J Name' }];
   const held = { service: 'shop', composition: { status: 'held', errors }, operations: 0, broken: [] };
   expect(formatCheck(held, now)).toBe('CODE              MESSAGE\nINVALID_GRAPHQL   Unexpected\uFFFD[2J Name\n');
+});
+
+it('shows a plan step by step', () => {
+  const fetch = { kind: 'fetch', operation: 'query' } as const;
+  const plan = {
+    kind: 'sequence',
+    steps: [
+      { ...fetch, service: 'users', entities: [], query: '{\n  users\n}' },
+      { ...fetch, service: 'shop\u001b[2J', entities: ['users.@'], query: '{ a }' },
+    ],
+  } as const;
+  expect(formatExplanation({ generation: 3, cost: 12, plan, errors: [] })).toBe(
+    [
+      'Graph 3, estimated cost 12',
+      'In sequence:',
+      '  query at users',
+      '    {',
+      '      users',
+      '    }',
+      '  query at shop\uFFFD[2J for entities at users.@',
+      '    { a }',
+      '',
+    ].join('\n'),
+  );
+  expect(formatExplanation({ generation: 3, cost: 0, plan: null, errors: [] })).toContain('No service is asked.');
+  expect(formatExplanation({ generation: 3, cost: null, plan: null, errors: [{ message: 'No.' }] })).toBe('No.\n');
 });
 
 it('shows SDL line by line, without what moves a cursor', () => {

@@ -63,16 +63,17 @@ export function formatSubgraphs(subgraphs: readonly SubgraphRecord[], now: Date)
   return formatTable(['SERVICE', 'STATUS', 'VERSION', 'CHANGED', 'URL', 'ERROR'], rows);
 }
 
-/** @param generations the newest first. */
-export function formatGenerations(generations: readonly GenerationRecord[], now: Date): string {
+/** @param generations the newest first. @param pinned the number of the one in force instead of the newest. */
+export function formatGenerations(generations: readonly GenerationRecord[], now: Date, pinned: number | null): string {
   const rows = generations.map((each, index) => [
     String(each.generation),
     formatAge(each.createdAt, now),
     each.hash.slice(0, HASH_DIGITS),
     Object.keys(each.subgraphs).length.toString(),
+    each.generation === pinned ? 'pinned' : '',
     changesSince(generations[index + 1], each),
   ]);
-  return formatTable(['GRAPH', 'AGE', 'HASH', 'SERVICES', 'CHANGES'], rows);
+  return formatTable(['GRAPH', 'AGE', 'HASH', 'SERVICES', 'PINNED', 'CHANGES'], rows);
 }
 
 /** `+shop ~users -old`: what came, changed and went. Empty where the graph before is not known. */
@@ -112,6 +113,43 @@ export function formatOperations(operations: readonly OperationRecord[], now: Da
     OPERATION_HEADINGS,
     operations.map((each) => operationCells(each, now)),
   );
+}
+
+/** How an operation would be carried out. */
+export interface ExplainedOperation {
+  readonly generation: number;
+  readonly cost: number | null;
+  readonly plan: ExplainedStep | null;
+  readonly errors: readonly { readonly message: string }[];
+}
+
+type ExplainedStep =
+  | { readonly kind: 'sequence' | 'parallel'; readonly steps: readonly ExplainedStep[] }
+  | {
+      readonly kind: 'fetch';
+      readonly service: string;
+      readonly operation: string;
+      readonly entities: readonly string[];
+      readonly query: string;
+    };
+
+export function formatExplanation({ generation, cost, plan, errors }: ExplainedOperation): string {
+  if (cost === null) return formatSdl(errors.map(({ message }) => message).join('\n'));
+  const lines = plan === null ? ['No service is asked.'] : linesOf(plan);
+  return formatSdl([`Graph ${generation}, estimated cost ${cost}`, ...lines].join('\n'));
+}
+
+function linesOf(step: ExplainedStep): readonly string[] {
+  if (step.kind !== 'fetch') {
+    return [`In ${step.kind === 'sequence' ? 'sequence' : 'parallel'}:`, ...step.steps.flatMap(linesOf).map(indented)];
+  }
+  const { service, operation, entities, query } = step;
+  const where = entities.length === 0 ? '' : ` for entities at ${entities.join(', ')}`;
+  return [`${operation} at ${service}${where}`, ...query.split('\n').map(indented)];
+}
+
+function indented(line: string): string {
+  return `  ${line}`;
 }
 
 /** SDL is from services: what moves a cursor is not shown as it is. */

@@ -25,6 +25,7 @@ import type { CallSubgraph } from './execution/types.ts';
 import { createGraphBuilder } from './graphs/build-graph.ts';
 import { createCurrent } from './graphs/current.ts';
 import { createPlanners } from './planning/planners.ts';
+import { explainRoutes } from './routes/explain.ts';
 import { graphqlRoutes } from './routes/graphql.ts';
 import { healthRoute } from './routes/health.ts';
 import { schemaRoutes } from './routes/schemas.ts';
@@ -214,8 +215,9 @@ function buildApp(
     routes: [
       graphqlRoutes({ graph: current.graph, readCaller, usage }),
       schemaRoutes(schemas),
-      supergraphRoutes(store),
+      supergraphRoutes({ store, adopt: current.adopt }),
       usageRoutes(usageStore),
+      explainRoutes(current.graph),
       healthRoute({ version, isConnected: database.connected, isServing, statuses: current.statuses }),
     ],
     service: NAME,

@@ -12,12 +12,19 @@ export const federationOperations: readonly Operation[] = [
       'GET /schemas/usage',
       // It changes nothing.
       'POST /schemas/check',
+      'POST /schemas/explain',
     ],
   },
   {
-    name: 'Add, read anew and remove the schema of a service',
+    name: 'Add, read anew and remove the schema of a service, and pin a graph',
     scope: 'schemas:write',
-    rest: ['POST /schemas/introspect', 'POST /schemas/refresh', 'DELETE /schemas/:service'],
+    rest: [
+      'POST /schemas/introspect',
+      'POST /schemas/refresh',
+      'DELETE /schemas/:service',
+      'PUT /schemas/supergraph/pin',
+      'DELETE /schemas/supergraph/pin',
+    ],
   },
   {
     // Each service asks for the scope of each field by itself.

@@ -88,4 +88,10 @@ export interface GraphStore {
   /** The graph in force; undefined: there has been none. */
   generation(): Promise<Generation | undefined>;
   history(page: ListPage): Promise<NewestPage<GenerationEntry>>;
+  /** Puts an earlier graph in force, until it is let go of. @returns false: it is none, or an empty one. */
+  pin(number: number): Promise<boolean>;
+  /** Puts the newest graph in force. */
+  unpin(): Promise<void>;
+  /** The number of the graph that is pinned. */
+  pinned(): Promise<number | undefined>;
 }

@@ -6,6 +6,7 @@ import { complete } from './complete.ts';
 import { checkedCost } from './cost.ts';
 import type { CostRules } from './cost-rules.ts';
 import { type Refused, refusals, refused } from './errors.ts';
+import { type ExplainedStep, explained } from './explain.ts';
 import type { OperationLimits } from './limits.ts';
 import { type Operation, prepare } from './operation.ts';
 import { callOf, type Step, sourceOf } from './plan.ts';
@@ -52,6 +53,14 @@ export interface PlannedSubscription<Context> {
   answer(event: SubgraphAnswer, context: Context, signal: AbortSignal): Promise<GraphAnswer>;
 }
 
+/** How an operation is carried out. */
+interface Explanation {
+  /** As it is estimated. */
+  readonly cost: number;
+  /** Undefined: no subgraph is asked. */
+  readonly plan: ExplainedStep | undefined;
+}
+
 /** One generation of the graph. It never changes. */
 export interface Graph<Context> {
   /** What clients see of it. */
@@ -60,6 +69,8 @@ export interface Graph<Context> {
   readonly subgraphs: ReadonlyMap<string, string>;
   /** @throws the reason of the signal, once it is aborted. */
   execute(request: GraphRequest<Context>, signal: AbortSignal): Promise<GraphAnswer>;
+  /** How an operation would be carried out; no subgraph is asked. @returns what it is refused with where it is not valid. */
+  explain(request: GraphOperation): Promise<Explanation | GraphAnswer>;
   /** @returns what it is refused with where it is not valid; undefined for another kind of operation. */
   subscription(request: GraphOperation): Promise<PlannedSubscription<Context> | GraphAnswer | undefined>;
   /** Another is in force. Who holds this one can go on with it. */
@@ -102,7 +113,7 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
   const { supergraph, schema, makePlan, callSubgraph, costRules, limits, close } = parts;
   const ground = { schema, makePlan, costRules, limits };
   const operations = new LRUCache<string, Operation>({ max: MOST_OPERATIONS });
-  return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription, close };
+  return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription, explain, close };
 
   async function execute(request: GraphRequest<Context>, signal: AbortSignal): Promise<GraphAnswer> {
     const operation = operationOf(request);
@@ -137,6 +148,14 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
         return carriedOut(prepared, send, signal);
       },
     };
+  }
+
+  async function explain(request: GraphOperation): Promise<Explanation | GraphAnswer> {
+    const operation = operationOf(request);
+    if ('errors' in operation) return operation;
+    const prepared = await prepareRun(operation, request);
+    if (!('operation' in prepared)) return prepared;
+    return { cost: prepared.cost, plan: prepared.plan && explained(prepared.plan) };
   }
 
   async function prepareRun(

@@ -28,7 +28,7 @@ export interface GraphqlDeps {
 }
 
 /** Queries of people and of programs are far smaller. */
-const LONGEST_QUERY = 15_000;
+export const LONGEST_QUERY = 15_000;
 /** Variables have most of it. Large bodies would have to wait for their turn. */
 const BODY_LIMIT_BYTES = 512 * 1024;
 /** For the whole request, whatever it asks for. */

@@ -1,5 +1,6 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
 import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
-import { found, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
+import { found, noContent, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { Type } from 'typebox';
 import type { GraphStore } from '../domain/ports.ts';
@@ -14,8 +15,26 @@ const GenerationEntry = Type.Object({
   createdAt: Type.String({ format: 'date-time' }),
 });
 
+export interface SupergraphDeps {
+  readonly store: Pick<GraphStore, 'generation' | 'history' | 'pin' | 'unpin' | 'pinned'>;
+  /** Takes the graph in force, so that whoever changed it finds it. */
+  readonly adopt: () => Promise<void>;
+}
+
+const Pin = Type.Object(
+  { generation: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Of the history' }) },
+  strict,
+);
+
 /** The graph in force, and those before it. */
-export function supergraphRoutes(store: Pick<GraphStore, 'generation' | 'history'>): Routes {
+export function supergraphRoutes(deps: SupergraphDeps): Routes {
+  return (app) => {
+    readingRoutes(deps)(app);
+    pinningRoutes(deps)(app);
+  };
+}
+
+function readingRoutes({ store }: SupergraphDeps): Routes {
   return (app) => {
     app.get(
       '/schemas/supergraph',
@@ -49,19 +68,57 @@ export function supergraphRoutes(store: Pick<GraphStore, 'generation' | 'history
           tags,
           summary: 'List the graphs that have been in force, the newest first',
           querystring: Type.Object({ ...listQuery }, strict),
-          response: { 200: Type.Object({ generations: Type.Array(GenerationEntry), ...pageAnswer }) },
+          response: {
+            200: Type.Object({
+              generations: Type.Array(GenerationEntry),
+              pinned: Type.Union([Type.Integer(), Type.Null()], {
+                description: 'The graph that is in force until it is let go of; null: the newest is',
+              }),
+              ...pageAnswer,
+            }),
+          },
         },
       },
       async ({ query }) => {
         const page = pageOf(query);
-        const { rows, total, nextCursor } = await store.history(page);
+        const [{ rows, total, nextCursor }, pinned] = await Promise.all([store.history(page), store.pinned()]);
         const generations = rows.map(({ number, hash, subgraphs, createdAt }) => ({
           generation: number,
           hash,
           subgraphs: { ...subgraphs },
           createdAt: createdAt.toISOString(),
         }));
-        return { generations, total, limit: page.limit, offset: page.offset, nextCursor };
+        return { generations, pinned: pinned ?? null, total, limit: page.limit, offset: page.offset, nextCursor };
+      },
+    );
+  };
+}
+
+function pinningRoutes({ store, adopt }: SupergraphDeps): Routes {
+  return (app) => {
+    app.put(
+      '/schemas/supergraph/pin',
+      {
+        schema: {
+          tags,
+          summary: 'Put an earlier graph in force, until it is let go of; answered once it is',
+          body: Pin,
+          response: noContent,
+        },
+      },
+      async ({ body }, reply) => {
+        if (!(await store.pin(body.generation))) throw commonError('NOT_FOUND');
+        await adopt();
+        return reply.status(204).send(null);
+      },
+    );
+    app.delete(
+      '/schemas/supergraph/pin',
+      { schema: { tags, summary: 'Put the newest graph in force', response: noContent } },
+      async (_request, reply) => {
+        await store.unpin();
+        await adopt();
+        return reply.status(204).send(null);
       },
     );
   };

@@ -4,6 +4,8 @@ import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/po
 import type { Change, Generation, GenerationEntry, GraphStore, Outline, Position } from '../domain/ports.ts';
 import { type LookTimes, lookInMs, membersOf, type Subgraph, type Subgraphs, statusOf } from '../domain/subgraphs.ts';
 
+/** The number of the graph in force. */
+const IN_FORCE = 'coalesce(pinned, generation)';
 /** Kept for the history. */
 const KEPT_GENERATIONS = 100;
 
@@ -52,9 +54,24 @@ export function createGraphStore(pool: () => Pool, times: LookTimes): GraphStore
     commit: (change) => inTransaction(pool(), (client) => commit(client, change, times)),
     async generation() {
       const { rows } = await pool().query<{ number: string; supergraph: string; hash: string }>(
-        'SELECT number, supergraph, hash FROM generations WHERE number = (SELECT generation FROM graph)',
+        `SELECT number, supergraph, hash FROM generations WHERE number = (SELECT ${IN_FORCE} FROM graph)`,
       );
       return rows.map((row): Generation => ({ ...row, number: Number(row.number) }))[0];
+    },
+    async pin(number) {
+      const { rowCount } = await pool().query(
+        `UPDATE graph SET pinned = $1 WHERE EXISTS (SELECT FROM generations WHERE number = $1 AND supergraph <> '')`,
+        [number],
+      );
+      return rowCount === 1;
+    },
+    async unpin() {
+      await pool().query('UPDATE graph SET pinned = NULL');
+    },
+    async pinned() {
+      const { rows } = await pool().query<{ pinned: string | null }>('SELECT pinned FROM graph');
+      const pinned = rows[0]?.pinned ?? null;
+      return pinned === null ? undefined : Number(pinned);
     },
     async history(page) {
       const { rows, ...list } = await readNewest<{
@@ -84,14 +101,17 @@ export function createGraphStore(pool: () => Pool, times: LookTimes): GraphStore
 export async function pruneGenerations(pool: Pool, limit: number): Promise<number> {
   const { rowCount } = await pool.query(
     `DELETE FROM generations WHERE id IN (
-       SELECT id FROM generations WHERE number <= (SELECT generation FROM graph) - $1 LIMIT $2)`,
+       SELECT generations.id FROM generations, graph
+       WHERE number <= generation - $1 AND number IS DISTINCT FROM pinned LIMIT $2)`,
     [KEPT_GENERATIONS, limit],
   );
   return rowCount ?? 0;
 }
 
 async function readPosition(pool: Pool): Promise<Position> {
-  const { rows } = await pool.query<{ revision: string; generation: string }>('SELECT revision, generation FROM graph');
+  const { rows } = await pool.query<{ revision: string; generation: string }>(
+    `SELECT revision, ${IN_FORCE} AS generation FROM graph`,
+  );
   const [row] = rows;
   if (row === undefined) throw new Error('The table graph has lost its row');
   return { revision: Number(row.revision), generation: Number(row.generation) };

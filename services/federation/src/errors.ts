@@ -16,6 +16,7 @@ export const errorCatalogue = {
     message:
       'The operation has more than 10,000 fields and fragments, or 100 levels of them, once its fragments are put in',
   },
+  REPETITION_LIMIT_EXCEEDED: { status: 400, message: 'The operation asks for fields of one name too often' },
   VARIABLE_LIMIT_EXCEEDED: { status: 400, message: 'A variable has more than 32 levels of lists and objects' },
   COST_LIMIT_EXCEEDED: {
     status: 400,

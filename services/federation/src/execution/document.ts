@@ -2,6 +2,7 @@ import {
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
+  OverlappingFieldsCanBeMergedRule,
   parse,
   specifiedRules,
   type ValidationRule,
@@ -10,6 +11,8 @@ import {
 import type { ErrorCode } from '../errors.ts';
 import { type Refused, refused, requestError } from './errors.ts';
 import { documentExcess, type OperationLimits, tokenExcess } from './limits.ts';
+import { repetitionExcess } from './repetitions.ts';
+import type { GraphError } from './types.ts';
 
 /**
  * Parses a document and checks that it is within the limits, and then by the specification of GraphQL:
@@ -20,14 +23,29 @@ export function readDocument(query: string, schema: GraphQLSchema, limits: Opera
     const document = parse(query, { maxTokens: limits.tokens });
     const excess = documentExcess(document, limits);
     if (excess !== undefined) return excess;
-    const errors = validate(schema, document, limits.allowsIntrospection ? RULES : RULES_WITHOUT_INTROSPECTION);
-    return errors.length > 0 ? { errors: errors.map(requestError) } : document;
+    return invalidity(document, schema, limits) ?? document;
   } catch (error) {
     if (error instanceof GraphQLError) return tokenExcess(query, limits.tokens) ?? { errors: [requestError(error)] };
     // The stack is used up.
     if (error instanceof RangeError) return refused('The document is nested too deep');
     throw error;
   }
+}
+
+function invalidity(document: DocumentNode, schema: GraphQLSchema, limits: OperationLimits): Refused | undefined {
+  const { allowsIntrospection } = limits;
+  const errors = validate(schema, document, allowsIntrospection ? RULES : RULES_WITHOUT_INTROSPECTION);
+  if (errors.length > 0) return { errors: errors.map(allowsIntrospection ? requestError : withoutSuggestion) };
+  const excess = repetitionExcess(document);
+  if (excess !== undefined) return excess;
+  const conflicts = validate(schema, document, [OverlappingFieldsCanBeMergedRule]);
+  return conflicts.length > 0 ? { errors: conflicts.map(requestError) } : undefined;
+}
+
+/** Suggestions tell the schema, name by name. */
+function withoutSuggestion(error: GraphQLError): GraphError {
+  const told = requestError(error);
+  return { ...told, message: told.message.replace(/ Did you mean .*$/s, '') };
 }
 
 /** As a key of an object of JavaScript it is none. */
@@ -50,5 +68,6 @@ const noIntrospection: ValidationRule = (context) => ({
   },
 });
 
-const RULES = [...specifiedRules, noPrototypes];
+/** But for that which compares all fields of one name with each other. */
+const RULES = [...specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule), noPrototypes];
 const RULES_WITHOUT_INTROSPECTION = [...RULES, noIntrospection];

@@ -5,7 +5,7 @@ import { FEDERATION_2, federate, WIDE_LIMITS } from '../testing/federate.ts';
 
 const sdl = `${FEDERATION_2} directive @mark repeatable on QUERY | FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT
   type Query { node: Node nodes(where: Where, names: [[String]]): Node } input Where { and: [Where!] name: String }
-  type Node { id: ID node: Node }`;
+  type Node { id(in: [Int]): ID node: Node }`;
 const resolvers = { Query: { node: () => ({ id: '1' }), nodes: () => ({ id: '2' }) } };
 const graph = federate({ nodes: { sdl, resolvers } });
 
@@ -20,7 +20,8 @@ const chained = (count: number) =>
   `{ node { ...F0 } } fragment F${count} on Node { id } ${many(count, (at) => `fragment F${at} on Node { ...F${at + 1} }`)}`;
 
 const WITHIN: readonly (readonly [string, string])[] = [
-  ['tokens', `{ node { ${'id '.repeat(1995)} } }`],
+  ['tokens', `{ node { id(in: [${'1 '.repeat(1988)}]) } }`],
+  ['repetitions', `{ node { ${'id '.repeat(245)} } }`],
   ['depth', nested(20)],
   ['aliases', `{ node { ${many(50, (at) => `a${at}: id`)} } }`],
   ['root fields', `{ a: node { id } ${many(29, (at) => `b${at}: __typename`)} }`],
@@ -32,7 +33,14 @@ test.each(WITHIN)('what is just within the limit of %s is answered', async (_, q
 });
 
 const BEYOND: readonly (readonly [ErrorCode, string, number, string])[] = [
-  ['TOKEN_LIMIT_EXCEEDED', 'tokens', 2000, `{ node { ${'id '.repeat(1996)} } }`],
+  ['TOKEN_LIMIT_EXCEEDED', 'tokens', 2000, `{ node { id(in: [${'1 '.repeat(1989)}]) } }`],
+  ['REPETITION_LIMIT_EXCEEDED', 'repetitions', 30_000, `{ node { ${'id '.repeat(246)} } }`],
+  [
+    'REPETITION_LIMIT_EXCEEDED',
+    'repetitions by fragments',
+    30_000,
+    `{ ${many(20, (at) => `node { ...F${at} }`)} } ${many(20, (at) => `fragment F${at} on Node { ${'id(in: 1) '.repeat(5)} }`)}`,
+  ],
   ['TOKEN_LIMIT_EXCEEDED', 'tokens of what is no GraphQL', 2000, '{ node '.repeat(100_000)],
   ['DEPTH_LIMIT_EXCEEDED', 'depth', 20, nested(21)],
   ['DEPTH_LIMIT_EXCEEDED', 'depth by fragments', 20, doubling(20, 'id').replaceAll('...F', 'node { id } ...F')],
@@ -63,6 +71,12 @@ test('all limits that an operation is beyond are told at once, with the operatio
   expect(errors.map(({ extensions, locations }) => [extensions['code'], locations])).toEqual([
     ['DEPTH_LIMIT_EXCEEDED', [{ line: 1, column: 25 }]],
     ['DIRECTIVE_LIMIT_EXCEEDED', [{ line: 1, column: 25 }]],
+  ]);
+});
+
+test('fields of one name that differ are refused', async () => {
+  expect((await graph.ask('{ node { id } ...F } fragment F on Query { node: nodes { id } }')).errors).toMatchObject([
+    { message: expect.stringContaining('Fields "node" conflict'), extensions: { code: 'INVALID_REQUEST' } },
   ]);
 });
 
@@ -115,6 +129,8 @@ test('the schema is not told where it is not to be, but types of objects are', a
     '{ node { id } ...F } fragment F on Query { s: __schema { __typename } }',
   ])
     expect((await closed.ask(query)).errors).toMatchObject([{ extensions: { code: 'INTROSPECTION_DISABLED' } }]);
+  const [error] = (await closed.ask('{ nod }')).errors ?? [];
+  expect(error?.message).toBe('Cannot query field "nod" on type "Query".');
   expect(await closed.ask('{ __typename node { __typename } }')).toEqual({
     data: { __typename: 'Query', node: { __typename: 'Node' } },
   });

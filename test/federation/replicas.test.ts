@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startTcpRelay } from '../kube/tcp-relay.ts';
 import { createDatabase } from '../support/postgres.ts';
@@ -78,6 +79,11 @@ test('queries go on while the database is away, and what needs it says so', asyn
   await expect.poll(async () => (await call('GET', '/health')).body).toMatchObject({ database: 'disconnected' });
   expect((await call('GET', '/health')).body).toMatchObject({ status: 'healthy', services: { products: 'healthy' } });
   expect(await query('{ product }')).toEqual({ data: { product: 'table' } });
+  const extensions = { persistedQuery: { version: 1, sha256Hash: hash('sha256', '{ product }') } };
+  const byHash = () => call('POST', '/graphql', { body: { extensions } });
+  expect((await byHash()).body).toMatchObject({ errors: [{ message: 'PersistedQueryNotFound' }] });
+  const sent = await call('POST', '/graphql', { body: { query: '{ product }', extensions } });
+  for (const { body } of [sent, await byHash()]) expect(body).toEqual({ data: { product: 'table' } });
   for (const answer of [await call('GET', '/schemas'), await introspect(), await call('POST', '/schemas/refresh')])
     expect([answer.status, codeOf(answer)]).toEqual([503, 'UNAVAILABLE']);
 });

@@ -86,6 +86,10 @@ const schema = Type.Object({
     default: 10,
     description: 'Items that a list is taken to have where no @listSize says it',
   }),
+  ROLLCALL_PERSISTED_QUERIES: Type.Enum(['on', 'off'], {
+    default: 'on',
+    description: 'Whether documents are kept, for clients to name by their hash',
+  }),
   ROLLCALL_INTROSPECTION: Type.Enum(['on', 'off'], {
     default: 'on',
     description: 'Whether callers may ask for the schema',
@@ -115,6 +119,7 @@ export function federationConfig(environment: Environment) {
     subgraphAnswerBytes: parsed.ROLLCALL_SUBGRAPH_ANSWER_BYTES,
     usageDays: parsed.ROLLCALL_USAGE_DAYS,
     areErrorsMasked: parsed.ROLLCALL_SUBGRAPH_ERRORS === 'masked',
+    keepsQueries: parsed.ROLLCALL_PERSISTED_QUERIES === 'on',
     limits: {
       tokens: parsed.ROLLCALL_QUERY_TOKENS,
       depth: parsed.ROLLCALL_QUERY_DEPTH,

@@ -19,6 +19,7 @@ import { createDiscovery } from './discovery/discovery.ts';
 import { createPolling } from './discovery/polling.ts';
 import { createSchemaReader } from './discovery/read-schema.ts';
 import { isRegisteredAt, urlsOf } from './discovery/registrations.ts';
+import { createPersistedQueries } from './documents/persisted-queries.ts';
 import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
 import type { CallSubgraph } from './execution/types.ts';
@@ -32,6 +33,7 @@ import { schemaRoutes } from './routes/schemas.ts';
 import { supergraphRoutes } from './routes/supergraph.ts';
 import { usageRoutes } from './routes/usage.ts';
 import { createGraphStore, pruneGenerations } from './store/graph-store.ts';
+import { createPersistedQueryStore, prunePersistedQueries } from './store/persisted-query-store.ts';
 import { createUsageStore, pruneOperations } from './store/usage-store.ts';
 import { type CallContext, createCallSubgraph } from './subgraphs/call-subgraph.ts';
 import { createSubgraphIdentities, type SubgraphIdentities } from './subgraphs/identities.ts';
@@ -40,6 +42,8 @@ import { createUsage } from './usage/usage.ts';
 const NAME = 'federation';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 const DATABASE_CONNECTIONS = 10;
+/** Anybody may have documents kept. */
+const PRUNE_QUERIES_MS = 60_000;
 const CONNECT_TIMEOUT_MS = 3000;
 /** A schema to be checked has up to 1 MiB, and JSON escapes what is in it. */
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
@@ -93,6 +97,12 @@ async function parts(context: ProcessContext<FederationConfig>): Promise<Process
         log,
       }),
       createPruner({ name: 'generations', prune: (limit) => pruneGenerations(database.pool(), limit), log }),
+      createPruner({
+        name: 'persisted queries',
+        prune: (limit) => prunePersistedQueries(database.pool(), limit),
+        intervalMs: PRUNE_QUERIES_MS,
+        log,
+      }),
       ...federation.actors,
       keysLoader(keys),
       httpServer(app, { config, log, beforeClose: () => undefined }),
@@ -179,9 +189,12 @@ function createFederation(
     });
   }
 
+  const queries = config.keepsQueries ? createPersistedQueryStore(database.pool) : undefined;
+
   return {
     store,
     current,
+    persistedQueries: createPersistedQueries({ store: queries, log }),
     usage,
     usageStore,
     schemas: createSchemas({ store, usage: usageStore, breaks, changes, readSchema, compose }),
@@ -200,7 +213,7 @@ function buildApp(
   { config, version, log, metrics, tracing, isStopping }: ProcessContext<FederationConfig>,
   { federation, database, readCaller }: AppDeps,
 ) {
-  const { current, store, usage, usageStore, schemas, isServing } = federation;
+  const { current, store, persistedQueries, usage, usageStore, schemas, isServing } = federation;
   return buildServiceApp({
     title: 'Rollcall federation',
     description: 'One graph out of the GraphQL of the services that are registered.',
@@ -213,7 +226,7 @@ function buildApp(
     areKeyed: false,
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [
-      graphqlRoutes({ graph: current.graph, readCaller, usage }),
+      graphqlRoutes({ graph: current.graph, readCaller, usage, persistedQueries }),
       schemaRoutes(schemas),
       supergraphRoutes({ store, adopt: current.adopt }),
       usageRoutes(usageStore),

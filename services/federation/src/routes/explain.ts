@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { federationError, refusals } from '../errors.ts';
 import type { Graph } from '../execution/graph.ts';
 import type { InForce } from '../graphs/current.ts';
-import { LONGEST_QUERY } from './graphql.ts';
+import { LONGEST_QUERY } from './graphql-requests.ts';
 
 const Body = Type.Object(
   {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hasPreflight, mediaTypeFor, RESPONSE_TYPE, statusOf, variablesOf } from './graphql-over-http.ts';
+import { hasPreflight, mediaTypeFor, RESPONSE_TYPE, statusOf } from './graphql-over-http.ts';
 
 test.each([
   ['', 'application/json'],
@@ -28,26 +28,13 @@ test.each([
   expect(hasPreflight(headers)).toBe(is);
 });
 
-test.each([
-  [undefined, undefined],
-  ['', undefined],
-  ['null', undefined],
-  ['{}', {}],
-  ['{"id":"1"}', { id: '1' }],
-])('the variables %s are %j', (text, variables) => {
-  expect(variablesOf(text)).toEqual(variables);
-});
-
-test.each(['[]', '1', '"text"', '{'])('the variables %s are refused', (text) => {
-  expect(() => variablesOf(text)).toThrow('query/variables must be a JSON object');
-});
-
 const failed = (code: string) => ({ errors: [{ message: 'no', extensions: { code } }] });
 
 test.each([
   ['an answer', { data: {} }, [200, 200]],
   ['an answer with nothing but errors', { ...failed('NOT_ANSWERABLE'), data: null }, [200, 200]],
   ['a document that is wrong', failed('INVALID_REQUEST'), [200, 400]],
+  ['a document that is not known', failed('PERSISTED_QUERY_NOT_FOUND'), [200, 400]],
   ['what is too much', failed('DEPTH_LIMIT_EXCEEDED'), [400, 400]],
 ])('the status of %s depends on who asks', (_, answer, statuses) => {
   expect(['application/json', RESPONSE_TYPE].map((type) => statusOf(answer, type))).toEqual(statuses);

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { invalidRequest } from '@rollcall/platform/common-errors.ts';
 import type { ErrorKind } from '@rollcall/platform/errors.ts';
 import { errorCatalogue } from '../errors.ts';
 import type { GraphAnswer } from '../execution/graph.ts';
@@ -48,6 +47,9 @@ export function codeOf({ data, errors }: GraphAnswer): unknown {
   return data === undefined ? errors?.[0]?.extensions['code'] : undefined;
 }
 
+/** Where the client sends the document then. Many clients take any other status for the end. */
+const ASKED_ANEW: readonly unknown[] = ['PERSISTED_QUERY_NOT_FOUND', 'PERSISTED_QUERY_NOT_SUPPORTED'];
+
 /**
  * Pure. The status of an answer. What was refused is 200 for who does not know the type of GraphQL, and
  * takes any other status for an answer of a proxy; what is too much is not.
@@ -55,20 +57,7 @@ export function codeOf({ data, errors }: GraphAnswer): unknown {
 export function statusOf(answer: GraphAnswer, type: string): number {
   const code = codeOf(answer);
   if (code === undefined) return 200;
+  if (ASKED_ANEW.includes(code)) return type === RESPONSE_TYPE ? 400 : 200;
   const known = Object.entries<ErrorKind>(errorCatalogue).find(([name]) => name === code);
   return known?.[1].status ?? (type === RESPONSE_TYPE ? 400 : 200);
-}
-
-/** @param text of a query string. @throws ServiceError INVALID_REQUEST where it is no JSON object. */
-export function variablesOf(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  if (text === undefined || text === '') return undefined;
-  const refused = invalidRequest([{ path: 'query/variables', message: 'must be a JSON object' }]);
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (parsed === null) return undefined;
-    if (typeof parsed !== 'object' || Array.isArray(parsed)) throw refused;
-    return Object.fromEntries(Object.entries(parsed));
-  } catch {
-    throw refused;
-  }
 }

@@ -1,8 +1,8 @@
 import type { ReadCaller } from '@rollcall/platform/http/callers.ts';
-import { strict } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
+import type { PersistedQueries } from '../documents/persisted-queries.ts';
 import { federationError, refusals } from '../errors.ts';
 import type { Graph, GraphAnswer } from '../execution/graph.ts';
 import type { InForce } from '../graphs/current.ts';
@@ -10,56 +10,23 @@ import type { CallContext } from '../subgraphs/call-subgraph.ts';
 import { shownCaller } from '../subgraphs/identities.ts';
 import { passedHeaders } from '../subgraphs/passed-headers.ts';
 import type { Usage } from '../usage/usage.ts';
-import {
-  clientNameOf,
-  codeOf,
-  hasPreflight,
-  mediaTypeFor,
-  RESPONSE_TYPE,
-  statusOf,
-  variablesOf,
-} from './graphql-over-http.ts';
+import { clientNameOf, codeOf, hasPreflight, mediaTypeFor, RESPONSE_TYPE, statusOf } from './graphql-over-http.ts';
+import { type Asked, askedByGet, askedByPost, GraphqlBody, GraphqlQuery } from './graphql-requests.ts';
 
 export interface GraphqlDeps {
   /** The graph in force; undefined: none. */
   readonly graph: () => InForce<Graph<CallContext>> | undefined;
   readonly readCaller: ReadCaller;
   readonly usage: Pick<Usage, 'record'>;
+  readonly persistedQueries: PersistedQueries;
 }
 
-/** Queries of people and of programs are far smaller. */
-export const LONGEST_QUERY = 15_000;
 /** Variables have most of it. Large bodies would have to wait for their turn. */
 const BODY_LIMIT_BYTES = 512 * 1024;
 /** For the whole request, whatever it asks for. */
 const DEADLINE_MS = 30_000;
 
-const query = Type.String({ minLength: 1, maxLength: LONGEST_QUERY, description: 'The document' });
-const operationName = Type.String({
-  maxLength: 256,
-  description: 'Which operation of the document, where it has several',
-});
 const Members = Type.Record(Type.String(), Type.Unknown());
-
-const GraphqlBody = Type.Object(
-  {
-    query,
-    variables: Type.Optional(Type.Union([Members, Type.Null()])),
-    operationName: Type.Optional(Type.Union([operationName, Type.Null()])),
-    extensions: Type.Optional(Type.Union([Members, Type.Null()], { description: 'Not used' })),
-  },
-  strict,
-);
-
-const GraphqlQuery = Type.Object(
-  {
-    query,
-    variables: Type.Optional(Type.String({ maxLength: LONGEST_QUERY, description: 'A JSON object' })),
-    operationName: Type.Optional(operationName),
-    extensions: Type.Optional(Type.String({ maxLength: LONGEST_QUERY, description: 'Not used' })),
-  },
-  strict,
-);
 
 const Answer = Type.Object(
   {
@@ -70,16 +37,8 @@ const Answer = Type.Object(
   { description: 'As the specification of GraphQL has it', additionalProperties: true },
 );
 
-interface Asked {
-  readonly query: string;
-  readonly variables: Readonly<Record<string, unknown>> | undefined;
-  readonly operationName: string | undefined;
-  /** By GET. */
-  readonly onlyQueries: boolean;
-}
-
 /** GraphQL over HTTP. Whose data a caller gets is for each service to decide. */
-export function graphqlRoutes({ graph, readCaller, usage }: GraphqlDeps): Routes {
+export function graphqlRoutes({ graph, readCaller, usage, persistedQueries }: GraphqlDeps): Routes {
   const answers = {
     tags: ['graphql'],
     response: {
@@ -94,15 +53,19 @@ export function graphqlRoutes({ graph, readCaller, usage }: GraphqlDeps): Routes
     const caller = await readCaller(request);
     const inForce = graph();
     if (inForce === undefined) throw federationError('NO_GRAPH');
+    const { document, ...rest } = asked;
+    const query = await persistedQueries.read(document);
+    if (typeof query !== 'string') return query;
     const { headers } = request;
     const context = { headers: passedHeaders(headers), caller: shownCaller(headers, caller) };
     const reportsCost = headers['graphql-cost'] === 'report';
-    const answer = await inForce.graph.execute({ ...asked, context, reportsCost }, signal);
+    const answer = await inForce.graph.execute({ ...rest, query, context, reportsCost }, signal);
     if (codeOf(answer) === 'MUTATION_BY_GET') throw federationError('MUTATION_BY_GET', { headers: { allow: 'POST' } });
-    const { query, operationName } = asked;
-    const client = clientNameOf(headers);
     // Without data it was refused.
-    if (answer.data !== undefined) usage.record({ query, operationName, client, schema: inForce.graph.apiSchema });
+    if (answer.data === undefined) return answer;
+    const client = clientNameOf(headers);
+    usage.record({ query, operationName: asked.operationName, client, schema: inForce.graph.apiSchema });
+    await persistedQueries.keep(document);
     return answer;
   }
 
@@ -150,12 +113,4 @@ export function graphqlRoutes({ graph, readCaller, usage }: GraphqlDeps): Routes
       },
     );
   };
-}
-
-function askedByPost({ query, variables, operationName }: Static<typeof GraphqlBody>): Asked {
-  return { query, variables: variables ?? undefined, operationName: operationName ?? undefined, onlyQueries: false };
-}
-
-function askedByGet({ query, variables, operationName }: Static<typeof GraphqlQuery>): Asked {
-  return { query, variables: variablesOf(variables), operationName, onlyQueries: true };
 }

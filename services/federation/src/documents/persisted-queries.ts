@@ -1,0 +1,81 @@
+import { hash as digest } from 'node:crypto';
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import { LRUCache } from 'lru-cache';
+import { type Refused, refusals } from '../execution/errors.ts';
+
+/** What a client sends of a document: its text, its SHA-256 in hexadecimal digits, or both. */
+export interface SentDocument {
+  readonly query: string | undefined;
+  readonly hash: string | undefined;
+}
+
+/** Where replicas have documents in common. Each call throws while the database is away. */
+export interface PersistedQueryStore {
+  find(hash: string): Promise<string | undefined>;
+  /** Keeps a document, unless it is kept already. */
+  add(hash: string, document: string): Promise<void>;
+}
+
+/** Documents that clients sent once, and then name by their hash (Apollo's automatic persisted queries). */
+export interface PersistedQueries {
+  /** @returns the text of the document, or why there is none. */
+  read(sent: SentDocument): Promise<string | Refused>;
+  /** Keeps a document that was sent with its hash, once it has turned out to be valid. Never rejects. */
+  keep(sent: SentDocument): Promise<void>;
+}
+
+/** In one replica. */
+const MOST_CHARACTERS = 8_000_000;
+
+export interface PersistedQueriesOptions {
+  /** Undefined: documents are not kept. */
+  readonly store: PersistedQueryStore | undefined;
+  readonly log: Logger;
+}
+
+export function createPersistedQueries({ store, log }: PersistedQueriesOptions): PersistedQueries {
+  const known = new LRUCache<string, string>({ maxSize: MOST_CHARACTERS, sizeCalculation: ({ length }) => length });
+
+  async function find(from: PersistedQueryStore, hash: string): Promise<string | undefined> {
+    const own = known.get(hash);
+    if (own !== undefined) return own;
+    try {
+      const found = await from.find(hash);
+      if (found !== undefined) known.set(hash, found);
+      return found;
+    } catch (error) {
+      // The client sends the document then.
+      log.warn({ message: errorMessage(error) }, 'persisted queries could not be read');
+      return undefined;
+    }
+  }
+
+  return {
+    async read({ query, hash }) {
+      if (hash === undefined) return query ?? '';
+      if (query === undefined) {
+        // Clients know the messages, too.
+        if (store === undefined) return refusedAs('PERSISTED_QUERY_NOT_SUPPORTED', 'PersistedQueryNotSupported');
+        return (await find(store, hash)) ?? refusedAs('PERSISTED_QUERY_NOT_FOUND', 'PersistedQueryNotFound');
+      }
+      if (digest('sha256', query) === hash) return query;
+      return refusedAs('PERSISTED_QUERY_HASH_MISMATCH', 'sha256Hash is not the hash of the query');
+    },
+    async keep({ query, hash }) {
+      if (store === undefined || hash === undefined || query === undefined || known.has(hash)) return;
+      // PostgreSQL has no such text.
+      if (query.includes('\0')) return;
+      known.set(hash, query);
+      try {
+        await store.add(hash, query);
+      } catch (error) {
+        log.warn({ message: errorMessage(error) }, 'a persisted query could not be kept');
+      }
+    },
+  };
+}
+
+function refusedAs(code: Parameters<typeof refusals>[0][number]['extensions']['code'], message: string): Refused {
+  return refusals([{ message, extensions: { code } }]);
+}

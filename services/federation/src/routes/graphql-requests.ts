@@ -1,0 +1,125 @@
+import { invalidRequest } from '@rollcall/platform/common-errors.ts';
+import { patternInWords } from '@rollcall/platform/http/patterns.ts';
+import { strict } from '@rollcall/platform/http/resources.ts';
+import { fieldsOf } from '@rollcall/platform/http/schema-faults.ts';
+import { type Static, type TSchema, Type } from 'typebox';
+import { Value } from 'typebox/value';
+import type { SentDocument } from '../documents/persisted-queries.ts';
+
+/** Queries of people and of programs are far smaller. */
+export const LONGEST_QUERY = 15_000;
+
+const query = Type.String({
+  minLength: 1,
+  maxLength: LONGEST_QUERY,
+  description: 'The document; needed unless extensions.persistedQuery names it',
+});
+const operationName = Type.String({
+  maxLength: 256,
+  description: 'Which operation of the document, where it has several',
+});
+const Members = Type.Record(Type.String(), Type.Unknown());
+const Extensions = Type.Object(
+  {
+    persistedQuery: Type.Optional(
+      Type.Object(
+        {
+          version: Type.Literal(1),
+          sha256Hash: Type.String({
+            ...patternInWords('^[0-9a-f]{64}$', 'must be a SHA-256 in lower-case hexadecimal digits'),
+            description: 'SHA-256 of the document',
+          }),
+        },
+        { description: "Names the document, as Apollo's automatic persisted queries do" },
+      ),
+    ),
+  },
+  { description: 'Others are not used', additionalProperties: true },
+);
+
+/** The body of POST. */
+export const GraphqlBody = Type.Object(
+  {
+    query: Type.Optional(query),
+    variables: Type.Optional(Type.Union([Members, Type.Null()])),
+    operationName: Type.Optional(Type.Union([operationName, Type.Null()])),
+    extensions: Type.Optional(Type.Union([Extensions, Type.Null()])),
+  },
+  strict,
+);
+
+const object = Type.String({ maxLength: LONGEST_QUERY, description: 'A JSON object' });
+
+/** The query of GET. */
+export const GraphqlQuery = Type.Object(
+  {
+    query: Type.Optional(query),
+    variables: Type.Optional(object),
+    operationName: Type.Optional(operationName),
+    extensions: Type.Optional(object),
+  },
+  strict,
+);
+
+/** What a client asks for. */
+export interface Asked {
+  readonly document: SentDocument;
+  readonly variables: Readonly<Record<string, unknown>> | undefined;
+  readonly operationName: string | undefined;
+  /** By GET. */
+  readonly onlyQueries: boolean;
+}
+
+/** Pure. @throws ServiceError INVALID_REQUEST where there is no document. */
+export function askedByPost({ query, variables, operationName, extensions }: Static<typeof GraphqlBody>): Asked {
+  return {
+    document: documentOf('body', query, extensions ?? undefined),
+    variables: variables ?? undefined,
+    operationName: operationName ?? undefined,
+    onlyQueries: false,
+  };
+}
+
+/** Pure. @throws ServiceError INVALID_REQUEST where there is no document, or texts are no JSON objects. */
+export function askedByGet({ query, variables, operationName, extensions }: Static<typeof GraphqlQuery>): Asked {
+  return {
+    document: documentOf('query', query, objectIn('extensions', extensions, Extensions)),
+    variables: objectIn('variables', variables, Members),
+    operationName,
+    onlyQueries: true,
+  };
+}
+
+function documentOf(
+  where: 'body' | 'query',
+  query: string | undefined,
+  extensions: Static<typeof Extensions> | undefined,
+): SentDocument {
+  const hash = extensions?.persistedQuery?.sha256Hash;
+  if (query === undefined && hash === undefined)
+    throw invalidRequest([{ path: `${where}/query`, message: 'is required' }]);
+  return { query, hash };
+}
+
+function objectIn<Schema extends TSchema>(
+  name: string,
+  text: string | undefined,
+  schema: Schema,
+): Static<Schema> | undefined {
+  if (text === undefined || text === '') return undefined;
+  const value = parsed(text);
+  if (value === null) return undefined;
+  const path = `query/${name}`;
+  if (typeof value !== 'object' || Array.isArray(value))
+    throw invalidRequest([{ path, message: 'must be a JSON object' }]);
+  if (Value.Check(schema, value)) return value;
+  throw invalidRequest(fieldsOf(Value.Errors(schema, value), path, schema));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

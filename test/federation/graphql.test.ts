@@ -97,6 +97,31 @@ describe('GraphQL over HTTP', () => {
   });
 });
 
+test('what a schema has for some alone is there for callers with the scope', async () => {
+  const { callerOf, call } = await startFederation();
+  const link = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.6", import: ["@requiresScopes"])';
+  const server = await startSubgraph({
+    sdl: `${link} type Query { open: Int secret: Int @requiresScopes(scopes: [["payments:admin"]]) }`,
+    resolvers: { Query: { open: () => 1, secret: () => 2 } },
+  });
+  await call('POST', '/schemas/introspect', { body: { serviceUrl: server.url, name: 'secrets' } });
+  const errors = [expect.objectContaining({ path: ['secret'], extensions: { code: 'UNAUTHORIZED_FIELD_OR_TYPE' } })];
+  const body = { query: '{ open secret }' };
+  for (const scope of [undefined, 'payments:read', 'payments:admin', 'payments:read']) {
+    const caller = await callerOf(scope);
+    const answer = await caller('POST', '/graphql', { body });
+    const isThere = scope === 'payments:admin';
+    expect(answer.body).toEqual(
+      isThere ? { data: { open: 1, secret: 2 } } : { data: { open: 1, secret: null }, errors },
+    );
+  }
+  const anybody = await callerOf(undefined);
+  const headers = { accept: RESPONSE_TYPE };
+  const refused = await anybody('POST', '/graphql', { body: { query: '{ secret }' }, headers });
+  expect([refused.status, refused.body]).toEqual([200, { data: null, errors }]);
+  expect(server.asked).toHaveLength(4);
+});
+
 describe('a subgraph', () => {
   test('gets the language, and nothing that its caller shows', async () => {
     const { callerOf, servers } = await startShop();

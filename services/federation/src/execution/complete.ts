@@ -64,12 +64,20 @@ class Completion {
   ): JsonObject | null {
     const completed: JsonObject = {};
     for (const field of selection.fieldsOf(type)) {
+      const place = { above, key: field.key, field };
       const fetched = field.name === '__typename' ? this.#typeName(type) : object[field.fetched];
-      const value = this.#value(fetched, field.shape, { above, key: field.key, field });
+      const value = field.isWithheld ? this.#withheld(place) : this.#value(fetched, field.shape, place);
       if (value === NOT_ALLOWED) return null;
       completed[field.key] = value;
     }
     return completed;
+  }
+
+  /** There is an error for it already, of all places in lists together. */
+  #withheld(place: Place): null | typeof NOT_ALLOWED {
+    if (place.field.shape?.kind !== 'required') return null;
+    this.#places.add(pathOf(place));
+    return NOT_ALLOWED;
   }
 
   /** Of an interface it is not known which of its types it is. */

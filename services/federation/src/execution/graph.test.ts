@@ -264,7 +264,7 @@ test('an aborted request ends with the reason of its signal, and asks nobody any
     controller.abort(new Error('over'));
     return undefined;
   };
-  const request = { query: '{ books { stars } }', context: undefined };
+  const request = { query: '{ books { stars } }', context: undefined, caller: undefined };
   await expect(graph.graph.execute(request, controller.signal)).rejects.toThrow('over');
   expect(graph.asked()).toEqual(['books']);
 });

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql/index.js';
 import { LRUCache } from 'lru-cache';
+import type { Caller } from './access-rules.ts';
 import { carryOut, type Run } from './carry-out.ts';
 import { complete } from './complete.ts';
 import { checkedCost } from './cost.ts';
@@ -26,12 +27,14 @@ export interface GraphRequest<Context> {
   readonly onlyQueries?: boolean;
   /** Whether the answer is to say what the operation costs. */
   readonly reportsCost?: boolean;
+  /** Whose rules of access count. Undefined: nobody knows who calls. */
+  readonly caller: Caller | undefined;
   /** What calls of subgraphs need to know of the client. */
   readonly context: Context;
 }
 
-/** What a client asks for, whoever it is. */
-type GraphOperation = Pick<GraphRequest<unknown>, 'query' | 'variables' | 'operationName'>;
+/** What a client asks for. */
+type GraphOperation = Pick<GraphRequest<unknown>, 'query' | 'variables' | 'operationName' | 'caller'>;
 
 /** An answer of GraphQL. Without `data` the request was refused, and no subgraph was asked. */
 export interface GraphAnswer {
@@ -59,6 +62,8 @@ interface Explanation {
   readonly cost: number;
   /** Undefined: no subgraph is asked. */
   readonly plan: ExplainedStep | undefined;
+  /** What the caller does not get. */
+  readonly errors: readonly GraphError[];
 }
 
 /** One generation of the graph. It never changes. */
@@ -96,6 +101,8 @@ interface PreparedRun {
   readonly plan: Step | undefined;
   readonly selection: Selection;
   readonly cost: number;
+  /** What the caller does not get. */
+  readonly withheld: readonly GraphError[];
 }
 
 const OTHER_TRANSPORT = 'Subscriptions need a WebSocket (graphql-transport-ws) or `accept: text/event-stream`';
@@ -111,7 +118,7 @@ const IMPOSSIBLE: GraphAnswer = {
 
 export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context> {
   const { supergraph, schema, makePlan, callSubgraph, costRules, limits, close } = parts;
-  const ground = { schema, makePlan, costRules, limits };
+  const ground = { schema, makePlan, costRules, limits, access: supergraph.access };
   const operations = new LRUCache<string, Operation>({ max: MOST_OPERATIONS });
   return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription, explain, close };
 
@@ -155,30 +162,34 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
     if ('errors' in operation) return operation;
     const prepared = await prepareRun(operation, request);
     if (!('operation' in prepared)) return prepared;
-    return { cost: prepared.cost, plan: prepared.plan && explained(prepared.plan) };
+    const { cost, plan, withheld: errors } = prepared;
+    return { cost, plan: plan && explained(plan), errors };
   }
 
   async function prepareRun(
     operation: Operation,
-    { variables: given = {} }: GraphOperation,
+    { variables: given = {}, caller }: GraphOperation,
   ): Promise<PreparedRun | GraphAnswer> {
     const variables = coerced(operation.definition, given, schema);
     if ('errors' in variables) return variables;
-    const variant = operation.variant(variables.values);
+    const variant = operation.variant(variables.values, caller);
+    const { selection, withheld } = variant;
     const cost = checkedCost(variant.cost, variables.values, limits.cost);
     if (typeof cost !== 'number') return cost;
+    if (variant.isWithheld) return { data: null, errors: withheld };
     const plan = await variant.plan();
     if (plan === 'impossible') return IMPOSSIBLE;
-    return { operation, variables: variables.values, plan, selection: variant.selection, cost };
+    return { operation, variables: variables.values, plan, selection, withheld, cost };
   }
 
   async function carriedOut(prepared: PreparedRun, send: Run['send'], signal: AbortSignal): Promise<GraphAnswer> {
-    const { operation, variables, plan, selection } = prepared;
+    const { operation, variables, plan, selection, withheld } = prepared;
     const errors: GraphError[] = [];
     const data = operation.introspect(selection, variables);
     if (plan !== undefined) await carryOut(plan, { supergraph, variables, data, errors, send, signal });
     const completed = complete({ data, errors, root: operation.root, selection }, { schema, supergraph });
-    return completed.errors.length === 0 ? { data: completed.data } : completed;
+    const all = [...withheld, ...completed.errors];
+    return all.length === 0 ? { data: completed.data } : { data: completed.data, errors: all };
   }
 
   function operationOf({ query, operationName }: GraphOperation): Operation | Refused {

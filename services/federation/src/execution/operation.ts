@@ -1,6 +1,7 @@
 import {
   type DocumentNode,
   executeSync,
+  type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLObjectType,
   type GraphQLSchema,
@@ -9,6 +10,7 @@ import {
   type OperationDefinitionNode,
   print,
 } from 'graphql/index.js';
+import { type AccessRule, type AccessRules, type Caller, meets } from './access-rules.ts';
 import { conditionsOf } from './conditions.ts';
 import { type Cost, costOf } from './cost.ts';
 import type { CostRules } from './cost-rules.ts';
@@ -19,12 +21,17 @@ import type { Step } from './plan.ts';
 import { asksSubgraphs, plannedDocument } from './planned-document.ts';
 import type { MakePlan } from './planner.ts';
 import { Selection } from './selection.ts';
-import type { JsonObject } from './types.ts';
+import type { GraphError, JsonObject } from './types.ts';
+import { rulesOf, type WithholdScope, withhold } from './withhold.ts';
 
-/** An operation with what its @skip and @include come to. */
+/** An operation with what its @skip and @include come to, for callers who may have the same of it. */
 export interface Variant {
   readonly selection: Selection;
   readonly cost: Cost;
+  /** What the caller does not get. */
+  readonly withheld: readonly GraphError[];
+  /** Whether that is all of it. */
+  readonly isWithheld: boolean;
   /**
    * Plans it, unless it is planned. Undefined: it asks no subgraph. 'impossible': no subgraphs together
    * can answer it.
@@ -41,6 +48,7 @@ export interface Ground {
   readonly makePlan: MakePlan;
   readonly costRules: CostRules;
   readonly limits: OperationLimits;
+  readonly access: AccessRules;
 }
 
 /** Reads and checks an operation. Errors are those of the request, before anything is executed. */
@@ -74,7 +82,8 @@ export class Operation {
   readonly definition: OperationDefinitionNode;
   readonly root: GraphQLObjectType;
   readonly #parts: Parts;
-  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  readonly #scope: WithholdScope;
+  readonly #rules: readonly AccessRule[];
   readonly #conditions: readonly string[];
   readonly #variants = new Map<string, Variant>();
 
@@ -82,35 +91,44 @@ export class Operation {
     this.definition = parts.definition;
     this.root = parts.root;
     this.#parts = parts;
-    this.#fragments = fragmentsOf(parts.document);
-    this.#conditions = conditionsOf(parts.document);
+    const { document, schema, access } = parts;
+    this.#scope = { schema, access, fragments: fragmentsOf(document) };
+    this.#rules = rulesOf(this.definition, this.#scope);
+    this.#conditions = conditionsOf(document);
   }
 
-  /** What it is with these values of its variables. */
-  variant(variables: Readonly<JsonObject>): Variant {
-    const key = this.#conditions.map((name) => (variables[name] === true ? '1' : '0')).join('');
+  /** What it is with these values of its variables, for a caller who may have what this one may. */
+  variant(variables: Readonly<JsonObject>, caller: Caller | undefined): Variant {
+    const met = this.#rules.map((rule) => meets(caller, rule));
+    const key = [...this.#conditions.map((name) => variables[name] === true), ...met].map(Number).join('');
     const known = this.#variants.get(key);
     if (known !== undefined) return known;
     // Not all variables: a variant outlives the request, and they may be of one person.
-    const variant = this.#variant(Object.fromEntries(this.#conditions.map((name) => [name, variables[name]])));
+    const conditions = Object.fromEntries(this.#conditions.map((name) => [name, variables[name]]));
+    const variant = this.#variant(conditions, new Set(this.#rules.filter((_, index) => met[index] === false)));
     if (this.#variants.size < MOST_VARIANTS) this.#variants.set(key, variant);
     return variant;
   }
 
-  #variant(conditions: Readonly<JsonObject>): Variant {
-    const { definition, schema, costRules: rules, limits } = this.#parts;
-    const fragments = this.#fragments;
+  #variant(conditions: Readonly<JsonObject>, unmet: ReadonlySet<AccessRule>): Variant {
+    const { definition, costRules: rules, limits } = this.#parts;
+    const scope = this.#scope;
+    const { fields, errors } = withhold(definition, scope, { unmet, conditions });
+    const selection = new Selection([definition.selectionSet], { ...scope, variables: conditions, withheld: fields });
+    const asked = selection.fieldsOf(this.root);
     let plan: ReturnType<Variant['plan']> | undefined;
     return {
-      selection: new Selection([definition.selectionSet], { schema, fragments, variables: conditions }),
-      cost: costOf(definition, { schema, rules, listSize: limits.listSize, fragments, conditions }),
-      plan: () => (plan ??= this.#plan(conditions)),
+      selection,
+      cost: costOf(definition, { ...scope, rules, listSize: limits.listSize, conditions }),
+      withheld: errors,
+      isWithheld: asked.length > 0 && asked.every(({ isWithheld }) => isWithheld),
+      plan: () => (plan ??= this.#plan(conditions, fields)),
     };
   }
 
-  async #plan(conditions: Readonly<JsonObject>): ReturnType<Variant['plan']> {
+  async #plan(conditions: Readonly<JsonObject>, withheld: ReadonlySet<FieldNode>): ReturnType<Variant['plan']> {
     const { definition, document, makePlan } = this.#parts;
-    const planned = plannedDocument(document, conditions);
+    const planned = plannedDocument(document, conditions, withheld);
     const name = definition.name?.value;
     if (!asksSubgraphs(planned, name)) return undefined;
     try {
@@ -122,11 +140,11 @@ export class Operation {
 
   /** Its fields of introspection, answered, under the names that fields are fetched under. */
   introspect(selection: Selection, variables: Readonly<JsonObject>): JsonObject {
-    const fields = selection.fieldsOf(this.root).filter(({ shape }) => shape === undefined);
+    const fields = selection.fieldsOf(this.root).filter(({ shape, isWithheld }) => shape === undefined && !isWithheld);
     if (fields.length === 0) return {};
     const selections = fields.flatMap(({ nodes }) => nodes);
     const asked = { ...this.definition, selectionSet: { kind: Kind.SELECTION_SET, selections } } as const;
-    const document: DocumentNode = { kind: Kind.DOCUMENT, definitions: [asked, ...this.#fragments.values()] };
+    const document: DocumentNode = { kind: Kind.DOCUMENT, definitions: [asked, ...this.#scope.fragments.values()] };
     const { data } = executeSync({ schema: this.#parts.schema, document, variableValues: variables });
     return Object.fromEntries(fields.map(({ key, fetched }) => [fetched, data?.[key]]));
   }

@@ -18,10 +18,18 @@ import type { JsonObject } from './types.ts';
  * The document as it is planned, with these values of its variables: without @skip and @include and
  * what they leave out, for plans with conditions are not always valid. Introspection is answered
  * from the schema, and names of types of the type of an object, which has to be fetched for them.
+ *
+ * @param withheld fields that are not to be planned.
  */
-export function plannedDocument(document: DocumentNode, variables: Readonly<JsonObject>): DocumentNode {
+export function plannedDocument(
+  document: DocumentNode,
+  variables: Readonly<JsonObject>,
+  withheld: ReadonlySet<FieldNode>,
+): DocumentNode {
   return visit(document, {
-    Field: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(fetchedAs(node)) : null) },
+    Field: {
+      enter: (node) => (isIncluded(node, variables) && !withheld.has(node) ? withoutConditions(fetchedAs(node)) : null),
+    },
     InlineFragment: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(withTypeName(node)) : null) },
     FragmentSpread: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(node) : null) },
     SelectionSet: {

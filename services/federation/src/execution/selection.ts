@@ -31,6 +31,8 @@ export interface SelectedField {
   readonly nodes: readonly FieldNode[];
   /** Undefined for introspection, which is answered otherwise. */
   readonly shape: Shape | undefined;
+  /** The caller does not get it, and is told so elsewhere. */
+  readonly isWithheld: boolean;
   /** Empty for leaves. */
   readonly selection: Selection;
 }
@@ -41,6 +43,8 @@ export interface SelectionScope {
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** Those of @skip and @include. */
   readonly variables: Readonly<JsonObject>;
+  /** What the caller does not get. */
+  readonly withheld: ReadonlySet<FieldNode>;
 }
 
 /** What is asked of a value, of whichever type it turns out to be. */
@@ -69,7 +73,8 @@ export class Selection {
   #field(key: string, nodes: readonly FieldNode[], parent: CompositeType): SelectedField {
     const name = nodes[0]?.name.value ?? key;
     const definition = name === TypeNameMetaFieldDef.name ? TypeNameMetaFieldDef : parent.getFields()[name];
-    const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+    const open = nodes.filter((node) => !this.#scope.withheld.has(node));
+    const sets = open.flatMap(({ selectionSet }) => selectionSet ?? []);
     const shape = definition === undefined ? undefined : shapeOf(definition.type, this.#scope.schema);
     return {
       key,
@@ -78,6 +83,7 @@ export class Selection {
       coordinate: `${parent.name}.${name}`,
       nodes,
       shape,
+      isWithheld: open.length === 0,
       selection: new Selection(sets, this.#scope),
     };
   }

@@ -1,4 +1,5 @@
 import { type DocumentNode, Kind } from 'graphql/index.js';
+import { type AccessRules, readAccessRules } from './access-rules.ts';
 import { argumentsOf } from './join-directives.ts';
 
 /** What the supergraph has beside its API schema: the subgraphs, and what clients do not see. */
@@ -11,6 +12,7 @@ export interface Supergraph {
   readonly objects: ReadonlySet<string>;
   /** Values by enum, hidden ones too. */
   readonly enumValues: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly access: AccessRules;
 }
 
 /** Reads a supergraph as the specification of `join` v0.3 and later writes it. */
@@ -39,7 +41,7 @@ export function readSupergraph(document: DocumentNode): Supergraph {
       }
     }
   }
-  return { subgraphs, objectsOf, objects, enumValues };
+  return { subgraphs, objectsOf, objects, enumValues, access: readAccessRules(document) };
 }
 
 /** Whether an object of the type is of one of the types, which may be interfaces or unions. */

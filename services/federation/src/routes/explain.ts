@@ -23,7 +23,9 @@ const Explained = Type.Object({
       'Steps: `{kind: sequence | parallel, steps}` or `{kind: fetch, service, operation, entities, query}`; ' +
       'null: no service is asked',
   }),
-  errors: Type.Array(Type.Unknown(), { description: 'What the operation is refused with' }),
+  errors: Type.Array(Type.Unknown(), {
+    description: 'What the operation is refused with, or what of it the caller does not get',
+  }),
 });
 
 /** How operations would be carried out. */
@@ -40,13 +42,14 @@ export function explainRoutes<Context>(graph: () => InForce<Graph<Context>> | un
         },
         config: { refuses: refusals('NO_GRAPH') },
       },
-      async ({ body }) => {
+      async ({ body, caller }) => {
         const inForce = graph();
         if (inForce === undefined) throw federationError('NO_GRAPH');
         const { number: generation } = inForce;
-        const result = await inForce.graph.explain(body);
-        if ('cost' in result) return { generation, cost: result.cost, plan: result.plan ?? null, errors: [] };
-        return { generation, cost: null, plan: null, errors: [...(result.errors ?? [])] };
+        const result = await inForce.graph.explain({ ...body, caller });
+        const errors = [...(result.errors ?? [])];
+        if ('cost' in result) return { generation, cost: result.cost, plan: result.plan ?? null, errors };
+        return { generation, cost: null, plan: null, errors };
       },
     );
   };

@@ -59,7 +59,7 @@ export function graphqlRoutes({ graph, readCaller, usage, persistedQueries }: Gr
     const { headers } = request;
     const context = { headers: passedHeaders(headers), caller: shownCaller(headers, caller) };
     const reportsCost = headers['graphql-cost'] === 'report';
-    const answer = await inForce.graph.execute({ ...rest, query, context, reportsCost }, signal);
+    const answer = await inForce.graph.execute({ ...rest, query, context, caller, reportsCost }, signal);
     if (codeOf(answer) === 'MUTATION_BY_GET') throw federationError('MUTATION_BY_GET', { headers: { allow: 'POST' } });
     // Without data it was refused.
     if (answer.data === undefined) return answer;

@@ -85,7 +85,7 @@ export function federate(
 
   function ask(query: string, more: Omit<Partial<GraphRequest<undefined>>, 'query'> = {}): Promise<GraphAnswer> {
     calls.length = 0;
-    return graph.execute({ query, context: undefined, ...more }, new AbortController().signal);
+    return graph.execute({ query, context: undefined, caller: undefined, ...more }, new AbortController().signal);
   }
 
   function asked(): readonly string[] {

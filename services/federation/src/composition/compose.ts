@@ -2,6 +2,7 @@ import { errorMessage } from '@rollcall/platform/errors.ts';
 import { storableText } from '@rollcall/platform/outbound/foreign-text.ts';
 import { composeServices } from '@theguild/federation-composition';
 import { type DocumentNode, parse } from 'graphql/index.js';
+import { mendFieldTypes } from './field-types.ts';
 import { lostRules } from './lost-rules.ts';
 
 /** A subgraph as composition takes it. */
@@ -73,7 +74,7 @@ function composeParsed(
     const lost = services.flatMap(({ name, typeDefs }) => lostRules(name, typeDefs));
     if (lost.length > 0) return { errors: limited(lost) };
     const composed = composeServices([...services], { disableValidationRules });
-    if (composed.errors === undefined) return { supergraph: composed.supergraphSdl };
+    if (composed.errors === undefined) return { supergraph: mendFieldTypes(composed.supergraphSdl, services) };
     const told = composed.errors.map(({ message, extensions }) => ({ code: codeOf(extensions), message }));
     return { errors: limited(told) };
   } catch (error) {

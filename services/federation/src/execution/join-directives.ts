@@ -1,6 +1,8 @@
 import {
   type ConstDirectiveNode,
+  type ConstValueNode,
   type DirectiveNode,
+  type DocumentNode,
   type InterfaceTypeDefinitionNode,
   Kind,
   valueFromASTUntyped,
@@ -34,4 +36,33 @@ export function argumentsOf(directives: readonly DirectiveNode[] | undefined, na
   return Object.fromEntries(
     directive.arguments?.map((argument) => [argument.name.value, valueFromASTUntyped(argument.value)]) ?? [],
   );
+}
+
+/** The names that subgraphs have in a supergraph, by their own. */
+export function graphNames({ definitions }: DocumentNode): ReadonlyMap<string, string> {
+  const graphs = definitions.flatMap((definition) =>
+    definition.kind === Kind.ENUM_TYPE_DEFINITION && definition.name.value === 'join__Graph'
+      ? (definition.values ?? [])
+      : [],
+  );
+  return new Map(
+    graphs.map(({ name, directives = [] }) => {
+      const join = directives.find((directive) => directive.name.value === 'join__graph');
+      return [(join && argumentOf(join, 'name')) ?? name.value, name.value];
+    }),
+  );
+}
+
+/** `@join__field` of a subgraph. */
+export function joinField(graph: string): ConstDirectiveNode {
+  const directive = { kind: Kind.DIRECTIVE, name: { kind: Kind.NAME, value: 'join__field' } } as const;
+  return withArgument(directive, 'graph', { kind: Kind.ENUM, value: graph });
+}
+
+/** The directive with an argument more, unless it has one of that name. */
+export function withArgument(directive: ConstDirectiveNode, name: string, value: ConstValueNode): ConstDirectiveNode {
+  const { arguments: given = [] } = directive;
+  if (given.some((argument) => argument.name.value === name)) return directive;
+  const added = { kind: Kind.ARGUMENT, name: { kind: Kind.NAME, value: name }, value } as const;
+  return { ...directive, arguments: [...given, added] };
 }

@@ -8,7 +8,7 @@ import {
   type SelectionSetNode,
   visit,
 } from 'graphql/index.js';
-import { argumentOf, subgraphsOf } from './join-directives.ts';
+import { argumentOf, joinField, subgraphsOf, withArgument } from './join-directives.ts';
 
 /**
  * Says of interfaces that a subgraph knows as an object (@interfaceObject) which fields are external
@@ -61,23 +61,8 @@ function withExternals(
   return { ...field, directives: [...others, ...joined] };
 }
 
-function joinField(graph: string): ConstDirectiveNode {
-  const of = { kind: Kind.ARGUMENT, name: nameOf('graph'), value: { kind: Kind.ENUM, value: graph } } as const;
-  return { kind: Kind.DIRECTIVE, name: nameOf('join__field'), arguments: [of] };
-}
-
 function asExternal(join: ConstDirectiveNode): ConstDirectiveNode {
-  if (argumentOf(join, 'external') !== undefined) return join;
-  const external = {
-    kind: Kind.ARGUMENT,
-    name: nameOf('external'),
-    value: { kind: Kind.BOOLEAN, value: true },
-  } as const;
-  return { ...join, arguments: [...(join.arguments ?? []), external] };
-}
-
-function nameOf(value: string) {
-  return { kind: Kind.NAME, value } as const;
+  return withArgument(join, 'external', { kind: Kind.BOOLEAN, value: true });
 }
 
 /** The outermost fields of a field set. */

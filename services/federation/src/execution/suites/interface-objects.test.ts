@@ -194,6 +194,55 @@ describe('interface-object-with-requires', () => {
   });
 });
 
+describe('interface-object-with-requires, in lists, with fields of the type', () => {
+  const people = [
+    { id: 'u1', name: 'Anna', age: 11 },
+    { id: 'u2', name: 'Ben', age: 22 },
+  ];
+  const typed = people.map((one) => ({ __typename: 'User', ...one }));
+  const byId = { __resolveReference: ({ id }: Record<string, unknown>) => typed.find((one) => one.id === id) ?? null };
+  const graph = federate({
+    a: {
+      sdl: `${FEDERATION_2} type Query { users: [Named!]! } interface Named @key(fields: "id") { id: ID! name: String }
+        type User implements Named @key(fields: "id") { id: ID! name: String age: Int }`,
+      resolvers: { Query: { users: () => typed }, Named: byId, User: byId },
+    },
+    b: {
+      sdl: `${FEDERATION_2} type Query { others: [Named] }
+        type Named @key(fields: "id") @interfaceObject { id: ID! name: String @external nick: String @requires(fields: "name") }`,
+      resolvers: {
+        // It says what it must not be believed.
+        Query: { others: () => people.map(({ id }) => ({ __typename: 'User', id, nick: 'of the root' })) },
+        Named: {
+          nick: ({ name }) => {
+            if (name === undefined) throw new Error('The name is missing');
+            return `nick of ${String(name)}`;
+          },
+        },
+      },
+    },
+  });
+  const nicks = people.map(({ id, name }) => ({ id, name, nick: `nick of ${name}` }));
+
+  test.each([
+    ['others', '{ id name nick }', nicks],
+    ['users', '{ id name nick }', nicks],
+    ['others', '{ ... on User { age } }', people.map(({ age }) => ({ age }))],
+    [
+      'others',
+      '{ ... on User { age id name nick } id name }',
+      nicks.map((one, at) => ({ age: people[at]?.age, ...one })),
+    ],
+    [
+      'users',
+      '{ ... on User { age id name nick } id name }',
+      nicks.map((one, at) => ({ age: people[at]?.age, ...one })),
+    ],
+  ])('%s %s', async (...[root, fields, expected]) => {
+    expect(await graph.ask(`{ ${root} ${fields} }`)).toEqual({ data: { [root]: expected } });
+  });
+});
+
 describe('non-resolvable-interface-object', () => {
   const graph = federate({
     a: {

@@ -118,7 +118,7 @@ const IMPOSSIBLE: GraphAnswer = {
 
 export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context> {
   const { supergraph, schema, makePlan, callSubgraph, costRules, limits, close } = parts;
-  const ground = { schema, makePlan, costRules, limits, access: supergraph.access };
+  const ground = { schema, supergraph, makePlan, costRules, limits, access: supergraph.access };
   const operations = new LRUCache<string, Operation>({ max: MOST_OPERATIONS });
   return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription, explain, close };
 

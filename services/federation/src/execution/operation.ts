@@ -16,11 +16,13 @@ import { type Cost, costOf } from './cost.ts';
 import type { CostRules } from './cost-rules.ts';
 import { readDocument } from './document.ts';
 import { type Refused, refused } from './errors.ts';
+import { askInterfaces } from './interface-fields.ts';
 import type { OperationLimits } from './limits.ts';
 import type { Step } from './plan.ts';
 import { asksSubgraphs, plannedDocument } from './planned-document.ts';
 import type { MakePlan } from './planner.ts';
 import { Selection } from './selection.ts';
+import type { Supergraph } from './supergraph.ts';
 import type { GraphError, JsonObject } from './types.ts';
 import { rulesOf, type WithholdScope, withhold } from './withhold.ts';
 
@@ -45,6 +47,7 @@ const MOST_VARIANTS = 16;
 /** What operations are checked against. */
 export interface Ground {
   readonly schema: GraphQLSchema;
+  readonly supergraph: Supergraph;
   readonly makePlan: MakePlan;
   readonly costRules: CostRules;
   readonly limits: OperationLimits;
@@ -127,10 +130,11 @@ export class Operation {
   }
 
   async #plan(conditions: Readonly<JsonObject>, withheld: ReadonlySet<FieldNode>): ReturnType<Variant['plan']> {
-    const { definition, document, makePlan } = this.#parts;
-    const planned = plannedDocument(document, conditions, withheld);
+    const { definition, schema, supergraph, makePlan } = this.#parts;
+    const fields = plannedDocument(definition, this.#scope.fragments, { variables: conditions, withheld });
+    const planned = askInterfaces(fields, schema, supergraph.untypedFields);
     const name = definition.name?.value;
-    if (!asksSubgraphs(planned, name)) return undefined;
+    if (!asksSubgraphs(planned)) return undefined;
     try {
       return await makePlan(print(planned), name);
     } catch {

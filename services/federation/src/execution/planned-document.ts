@@ -2,10 +2,10 @@ import {
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
-  getOperationAST,
   type InlineFragmentNode,
   Kind,
   type NameNode,
+  type OperationDefinitionNode,
   type SelectionNode,
   type SelectionSetNode,
   visit,
@@ -15,45 +15,51 @@ import { fetchedName } from './fetched-name.ts';
 import type { JsonObject } from './types.ts';
 
 /**
- * The document as it is planned, with these values of its variables: without @skip and @include and
- * what they leave out, for plans with conditions are not always valid. Introspection is answered
- * from the schema, and names of types of the type of an object, which has to be fetched for them.
+ * The operation as it is planned, with these values of its variables: without @skip and @include and
+ * what they leave out, for plans with conditions are not always valid, and with fragments where they are
+ * spread. Introspection is answered from the schema, and names of types of the type of an object, which
+ * has to be fetched for them.
  *
  * @param withheld fields that are not to be planned.
  */
 export function plannedDocument(
-  document: DocumentNode,
-  variables: Readonly<JsonObject>,
-  withheld: ReadonlySet<FieldNode>,
+  operation: OperationDefinitionNode,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  { variables, withheld }: { readonly variables: Readonly<JsonObject>; readonly withheld: ReadonlySet<FieldNode> },
 ): DocumentNode {
-  return visit(document, {
+  const planned = visit(operation, {
     Field: {
       enter: (node) => (isIncluded(node, variables) && !withheld.has(node) ? withoutConditions(fetchedAs(node)) : null),
     },
     InlineFragment: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(withTypeName(node)) : null) },
-    FragmentSpread: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(node) : null) },
+    FragmentSpread: {
+      enter(node) {
+        const fragment = fragments.get(node.name.value);
+        return fragment !== undefined && isIncluded(node, variables) ? withTypeName(spread(fragment)) : null;
+      },
+    },
     SelectionSet: {
       leave: (node) => (node.selections.length === 0 ? { ...node, selections: [TYPE_NAME] } : undefined),
     },
   });
+  return { kind: Kind.DOCUMENT, definitions: [planned] };
 }
 
-/** Whether the operation needs anything but names of root types. */
-export function asksSubgraphs(document: DocumentNode, operationName: string | undefined): boolean {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
-  }
-  const operation = getOperationAST(document, operationName);
-  return operation ? asks(operation.selectionSet) : false;
+/** Whether a planned document needs anything but names of root types. */
+export function asksSubgraphs({ definitions }: DocumentNode): boolean {
+  return definitions.some((definition) => 'selectionSet' in definition && asks(definition.selectionSet));
+}
 
-  function asks({ selections }: SelectionSetNode): boolean {
-    return selections.some((selection) => {
-      if (selection.kind === Kind.FIELD) return selection.name.value !== TYPE_NAME.name.value;
-      const fragment = selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
-      return fragment !== undefined && asks(fragment.selectionSet);
-    });
-  }
+function asks({ selections }: SelectionSetNode): boolean {
+  return selections.some((selection) =>
+    selection.kind === Kind.FIELD
+      ? selection.name.value !== TYPE_NAME.name.value
+      : selection.kind === Kind.INLINE_FRAGMENT && asks(selection.selectionSet),
+  );
+}
+
+function spread({ typeCondition, selectionSet }: FragmentDefinitionNode): InlineFragmentNode {
+  return { kind: Kind.INLINE_FRAGMENT, typeCondition, selectionSet };
 }
 
 const TYPE_NAME: FieldNode = { kind: Kind.FIELD, name: nameOf('__typename') };

@@ -42,7 +42,7 @@ describe('a subscription', () => {
     const graph = shop();
     const planned = await subscribed(graph, QUERY);
     for (const id of ['o1', 'o2']) {
-      const event = { data: { _as_new: { __typename: 'Order', id, total: 8 } } };
+      const event = { data: { _as3_new_ordered: { __typename: 'Order', id, total: 8 } } };
       expect(await answerTo(planned, event)).toEqual({ data: { new: { id, late: 4 } } });
     }
     expect(graph.asked()).toEqual(['shipping', 'shipping']);
@@ -52,7 +52,7 @@ describe('a subscription', () => {
     const graph = shop();
     const planned = await subscribed(graph, QUERY);
     graph.interfere = () => ({ data: { _entities: [null] }, errors: [{ message: 'lost', path: ['_entities', 0] }] });
-    const event = { data: { _as_new: { __typename: 'Order', id: 'o1', total: 8 } } };
+    const event = { data: { _as3_new_ordered: { __typename: 'Order', id: 'o1', total: 8 } } };
     expect(await answerTo(planned, structuredClone(event))).toMatchObject({
       data: { new: { id: 'o1', late: null } },
       errors: [{ message: 'lost', path: ['new'], extensions: { service: 'shipping' } }],

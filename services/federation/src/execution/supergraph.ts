@@ -1,5 +1,6 @@
 import { type DocumentNode, Kind } from 'graphql/index.js';
 import { type AccessRules, readAccessRules } from './access-rules.ts';
+import { readUntypedFields, type UntypedFields } from './interface-objects.ts';
 import { argumentsOf } from './join-directives.ts';
 
 /** What the supergraph has beside its API schema: the subgraphs, and what clients do not see. */
@@ -13,6 +14,7 @@ export interface Supergraph {
   /** Values by enum, hidden ones too. */
   readonly enumValues: ReadonlyMap<string, ReadonlySet<string>>;
   readonly access: AccessRules;
+  readonly untypedFields: UntypedFields;
 }
 
 /** Reads a supergraph as the specification of `join` v0.3 and later writes it. */
@@ -41,7 +43,8 @@ export function readSupergraph(document: DocumentNode): Supergraph {
       }
     }
   }
-  return { subgraphs, objectsOf, objects, enumValues, access: readAccessRules(document) };
+  const [access, untypedFields] = [readAccessRules(document), readUntypedFields(document)];
+  return { subgraphs, objectsOf, objects, enumValues, access, untypedFields };
 }
 
 /** Whether an object of the type is of one of the types, which may be interfaces or unions. */

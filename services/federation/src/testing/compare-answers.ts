@@ -4,11 +4,10 @@ import type { TestGraph } from './federate.ts';
 import { answerOfOneService, type Values } from './one-service.ts';
 import { randomFrom, randomQuery } from './random-query.ts';
 
-/** Seeds of random queries, and the types that fragments of interfaces may be of. */
+/** Seeds of random queries. */
 interface Queries {
   readonly from: number;
   readonly count: number;
-  readonly types?: readonly string[];
 }
 
 interface Difference {
@@ -21,12 +20,12 @@ interface Difference {
 export async function differences(
   graph: TestGraph,
   values: Values,
-  { from, count, types }: Queries,
+  { from, count }: Queries,
 ): Promise<readonly Difference[]> {
   const { apiSchema } = graph.graph;
   const found: Difference[] = [];
   for (let seed = from; seed < from + count; seed += 1) {
-    const query = randomQuery(apiSchema, randomFrom(seed), types);
+    const query = randomQuery(apiSchema, randomFrom(seed));
     const [fault] = validate(apiSchema, parse(query));
     if (fault !== undefined) throw fault;
     const expected: unknown = await answerOfOneService(apiSchema, query, values);

@@ -31,13 +31,11 @@ export function randomFrom(seed: number): Random {
 /**
  * A valid query with fragments, conditions on `$yes` and `$no`, and fields under the names of other
  * fields.
- *
- * @param types that fragments of interfaces may be of; any where absent.
  */
-export function randomQuery(schema: GraphQLSchema, random: Random, types?: readonly string[]): string {
+export function randomQuery(schema: GraphQLSchema, random: Random): string {
   const root = schema.getQueryType();
   if (!root) throw new Error('The schema has no queries');
-  const writer = new Writer(schema, random, types);
+  const writer = new Writer(schema, random);
   return `query ($yes: Boolean! = true, $no: Boolean = false) { ${writer.selections(root, { depth: 4, taken: new Map() })} a: __typename @skip(if: $yes) b: __typename @include(if: $no) }`;
 }
 
@@ -50,12 +48,10 @@ interface Place {
 class Writer {
   readonly #schema: GraphQLSchema;
   readonly #random: Random;
-  readonly #types: readonly string[] | undefined;
 
-  constructor(schema: GraphQLSchema, random: Random, types: readonly string[] | undefined) {
+  constructor(schema: GraphQLSchema, random: Random) {
     this.#schema = schema;
     this.#random = random;
-    this.#types = types;
   }
 
   selections(type: Composite, place: Place): string {
@@ -75,13 +71,9 @@ class Writer {
   }
 
   #fragment(type: Composite, place: Place): string {
-    const objects = isAbstractType(type) ? this.#possible(type) : [type];
+    const objects = isAbstractType(type) ? this.#schema.getPossibleTypes(type) : [type];
     const of = objects[this.#random(objects.length)] ?? type;
     return `... on ${of.name}${this.#condition()} { ${this.selections(of, place)} }`;
-  }
-
-  #possible(type: GraphQLInterfaceType): readonly GraphQLObjectType[] {
-    return this.#schema.getPossibleTypes(type).filter(({ name }) => this.#types?.includes(name) ?? true);
   }
 
   #field(type: Composite, field: GraphQLField<unknown, unknown>, { depth, taken }: Place): string {

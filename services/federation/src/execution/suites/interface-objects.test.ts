@@ -215,8 +215,8 @@ describe('interface-object-with-requires, in lists, with fields of the type', ()
         Query: { others: () => people.map(({ id }) => ({ __typename: 'User', id, nick: 'of the root' })) },
         Named: {
           nick: ({ name }) => {
-            if (name === undefined) throw new Error('The name is missing');
-            return `nick of ${String(name)}`;
+            if (typeof name !== 'string') throw new Error('The name is missing');
+            return `nick of ${name}`;
           },
         },
       },

@@ -1,0 +1,89 @@
+import {
+  type DocumentNode,
+  type FieldNode,
+  type GraphQLSchema,
+  isObjectType,
+  Kind,
+  OverlappingFieldsCanBeMergedRule,
+  type SelectionNode,
+  type SelectionSetNode,
+  TypeInfo,
+  validate,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql/index.js';
+import type { UntypedFields } from './interface-objects.ts';
+
+/**
+ * Asks an interface for what fragments ask of one of its types, where it comes from subgraphs that know
+ * the interface as an object (@interfaceObject): where there are fragments of several types, the planner
+ * loses calls for them. More may be fetched than is asked for; the answer has none of it.
+ *
+ * @param document planned, without fragments by name.
+ */
+export function askInterfaces(
+  document: DocumentNode,
+  schema: GraphQLSchema,
+  untypedFields: UntypedFields,
+): DocumentNode {
+  if (untypedFields.size === 0) return document;
+  const types = new TypeInfo(schema);
+  const asked = visit(
+    document,
+    visitWithTypeInfo(types, {
+      Field: {
+        leave(node) {
+          const names = untypedFields.get(`${types.getParentType()?.name}.${node.name.value}`);
+          if (names === undefined || node.selectionSet === undefined) return undefined;
+          const selectionSet = raised(node.selectionSet, { names, schema });
+          return selectionSet === undefined ? undefined : { ...node, selectionSet };
+        },
+      },
+    }),
+  );
+  // One field with different arguments in two types cannot be one.
+  return asked === document || validate(schema, asked, [OverlappingFieldsCanBeMergedRule]).length > 0
+    ? document
+    : asked;
+}
+
+interface Raising {
+  /** Of the fields that may be asked of the interface. */
+  readonly names: ReadonlySet<string>;
+  readonly schema: GraphQLSchema;
+}
+
+/** Undefined: it may stay as it is. */
+function raised(set: SelectionSetNode, { names, schema }: Raising): SelectionSetNode | undefined {
+  const objects = new Set<string>();
+  const fields = new Set<FieldNode>();
+  collect(set.selections, undefined);
+  if (objects.size < 2 || fields.size === 0) return undefined;
+  return { ...set, selections: [...fields, ...without(set.selections, fields)] };
+
+  function collect(selections: readonly SelectionNode[], object: string | undefined): void {
+    for (const selection of selections) {
+      if (selection.kind === Kind.INLINE_FRAGMENT) {
+        const condition = selection.typeCondition?.name.value ?? '';
+        const isOfObject = isObjectType(schema.getType(condition));
+        if (isOfObject) objects.add(condition);
+        collect(selection.selectionSet.selections, isOfObject ? condition : object);
+      } else if (selection.kind === Kind.FIELD && object !== undefined && names.has(selection.name.value)) {
+        fields.add(selection);
+      }
+    }
+  }
+}
+
+function without(selections: readonly SelectionNode[], fields: ReadonlySet<SelectionNode>): readonly SelectionNode[] {
+  return selections
+    .filter((selection) => !fields.has(selection))
+    .map((selection) =>
+      selection.kind === Kind.INLINE_FRAGMENT
+        ? {
+            ...selection,
+            selectionSet: { ...selection.selectionSet, selections: without(selection.selectionSet.selections, fields) },
+          }
+        : selection,
+    );
+}

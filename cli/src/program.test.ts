@@ -116,6 +116,8 @@ describe('wrong usage', () => {
     { args: ['graph', 'check', 'a.graphql'], message: "required option '--service <name>' not specified" },
     { args: ['graph', 'check', '/nowhere', '--service', 'shop'], message: '<file>: ' },
     { args: ['graph', 'history', '--limit', '0'], message: 'at least 1' },
+    { args: ['graph', 'publish', 'a.json'], message: "required option '--client <name>' not specified" },
+    { args: ['graph', 'publish', '/nowhere', '--client', 'web'], message: '<path>: ' },
     { args: ['job'], message: "missing required argument 'job'" },
     { args: ['services', '--server', 'nonsense'], message: '--server: a registry URL is not a valid URL' },
     { args: ['services', '--server', ''], message: '--server: at least one registry URL is needed' },

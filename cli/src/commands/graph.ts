@@ -20,6 +20,7 @@ import {
 import { printable } from '../output/text.ts';
 import { queryOf } from '../query.ts';
 import { readText } from '../read-text.ts';
+import { addDocumentCommands } from './graph-documents.ts';
 
 const PATH = '/federation/schemas';
 
@@ -56,6 +57,7 @@ export function addGraphCommands(program: Command, deps: CliDeps): void {
   addExplainCommand(graph, deps);
   addPinCommands(graph, deps);
   addRefreshCommand(graph, deps);
+  addDocumentCommands(graph, deps);
 }
 
 function addSubgraphsCommand(graph: Command, deps: CliDeps): void {

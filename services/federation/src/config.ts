@@ -90,6 +90,10 @@ const schema = Type.Object({
     default: 'on',
     description: 'Whether documents are kept, for clients to name by their hash',
   }),
+  ROLLCALL_TRUSTED_DOCUMENTS: Type.Enum(['off', 'log', 'enforce'], {
+    default: 'off',
+    description: 'Whether only documents are executed that were published, or others are logged',
+  }),
   ROLLCALL_INTROSPECTION: Type.Enum(['on', 'off'], {
     default: 'on',
     description: 'Whether callers may ask for the schema',
@@ -120,6 +124,7 @@ export function federationConfig(environment: Environment) {
     usageDays: parsed.ROLLCALL_USAGE_DAYS,
     areErrorsMasked: parsed.ROLLCALL_SUBGRAPH_ERRORS === 'masked',
     keepsQueries: parsed.ROLLCALL_PERSISTED_QUERIES === 'on',
+    trust: parsed.ROLLCALL_TRUSTED_DOCUMENTS,
     limits: {
       tokens: parsed.ROLLCALL_QUERY_TOKENS,
       depth: parsed.ROLLCALL_QUERY_DEPTH,

@@ -30,7 +30,10 @@ export const errorCatalogue = {
   PERSISTED_QUERY_NOT_FOUND: { status: 400, message: 'No document has this hash; send it with its hash' },
   PERSISTED_QUERY_NOT_SUPPORTED: { status: 400, message: 'Documents are not kept here; send them' },
   PERSISTED_QUERY_HASH_MISMATCH: { status: 400, message: 'sha256Hash is not the hash of the query' },
+  DOCUMENT_NOT_FOUND: { status: 400, message: 'No document was published under this id' },
+  DOCUMENT_NOT_TRUSTED: { status: 400, message: 'Only documents that were published are executed here' },
   MUTATION_BY_GET: { status: 405, message: 'A mutation has to be sent by POST' },
+  DOCUMENT_CONFLICT: { status: 409, message: 'Other documents have these ids' },
   URL_NOT_ALLOWED: { status: 422, message: 'The URL leads to an address that this service must not call' },
   INTROSPECTION_FAILED: {
     status: 502,

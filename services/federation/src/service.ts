@@ -19,13 +19,16 @@ import { createDiscovery } from './discovery/discovery.ts';
 import { createPolling } from './discovery/polling.ts';
 import { createSchemaReader } from './discovery/read-schema.ts';
 import { isRegisteredAt, urlsOf } from './discovery/registrations.ts';
+import { createDocuments } from './documents/documents.ts';
 import { createPersistedQueries } from './documents/persisted-queries.ts';
+import { createTrustedDocuments } from './documents/trusted-documents.ts';
 import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
 import type { CallSubgraph } from './execution/types.ts';
 import { createGraphBuilder } from './graphs/build-graph.ts';
 import { createCurrent } from './graphs/current.ts';
 import { createPlanners } from './planning/planners.ts';
+import { documentRoutes } from './routes/documents.ts';
 import { explainRoutes } from './routes/explain.ts';
 import { graphqlRoutes } from './routes/graphql.ts';
 import { healthRoute } from './routes/health.ts';
@@ -34,6 +37,7 @@ import { supergraphRoutes } from './routes/supergraph.ts';
 import { usageRoutes } from './routes/usage.ts';
 import { createGraphStore, pruneGenerations } from './store/graph-store.ts';
 import { createPersistedQueryStore, prunePersistedQueries } from './store/persisted-query-store.ts';
+import { createTrustedDocumentStore } from './store/trusted-document-store.ts';
 import { createUsageStore, pruneOperations } from './store/usage-store.ts';
 import { type CallContext, createCallSubgraph } from './subgraphs/call-subgraph.ts';
 import { createSubgraphIdentities, type SubgraphIdentities } from './subgraphs/identities.ts';
@@ -189,12 +193,19 @@ function createFederation(
     });
   }
 
+  const trustedDocuments = createTrustedDocumentStore(database.pool);
   const queries = config.keepsQueries ? createPersistedQueryStore(database.pool) : undefined;
 
   return {
     store,
     current,
-    persistedQueries: createPersistedQueries({ store: queries, log }),
+    documents: createDocuments({
+      persisted: createPersistedQueries({ store: queries, log }),
+      trusted: createTrustedDocuments(trustedDocuments),
+      trust: config.trust,
+      log,
+    }),
+    trustedDocuments,
     usage,
     usageStore,
     schemas: createSchemas({ store, usage: usageStore, breaks, changes, readSchema, compose }),
@@ -213,23 +224,25 @@ function buildApp(
   { config, version, log, metrics, tracing, isStopping }: ProcessContext<FederationConfig>,
   { federation, database, readCaller }: AppDeps,
 ) {
-  const { current, store, persistedQueries, usage, usageStore, schemas, isServing } = federation;
+  const { current, store, documents, trustedDocuments, usage, usageStore, schemas, isServing } = federation;
   return buildServiceApp({
     title: 'Rollcall federation',
     description: 'One graph out of the GraphQL of the services that are registered.',
     tags: [
       { name: 'graphql', description: 'The graph' },
       { name: 'schemas', description: 'What it is made of' },
+      { name: 'documents', description: 'What clients may ask for' },
       { name: 'health', description: 'The service itself' },
     ],
     base: '/api',
     areKeyed: false,
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [
-      graphqlRoutes({ graph: current.graph, readCaller, usage, persistedQueries }),
+      graphqlRoutes({ graph: current.graph, readCaller, usage, documents }),
       schemaRoutes(schemas),
       supergraphRoutes({ store, adopt: current.adopt }),
       usageRoutes(usageStore),
+      documentRoutes({ store: trustedDocuments, maxTokens: config.limits.tokens }),
       explainRoutes(current.graph),
       healthRoute({ version, isConnected: database.connected, isServing, statuses: current.statuses }),
     ],

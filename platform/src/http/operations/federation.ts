@@ -27,6 +27,16 @@ export const federationOperations: readonly Operation[] = [
     ],
   },
   {
+    name: 'Read the documents that clients may ask for',
+    scope: 'schemas:read',
+    rest: ['GET /documents'],
+  },
+  {
+    name: 'Publish and remove documents that clients may ask for',
+    scope: 'schemas:write',
+    rest: ['POST /documents', 'DELETE /documents/:client', 'DELETE /documents/:client/:id'],
+  },
+  {
     // Each service asks for the scope of each field by itself.
     name: 'Query the graph; read health and documentation',
     scope: undefined,

@@ -2,7 +2,7 @@ import { hash as digest } from 'node:crypto';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { LRUCache } from 'lru-cache';
-import { type Refused, refusals } from '../execution/errors.ts';
+import { type Refused, refused } from '../execution/errors.ts';
 
 /** What a client sends of a document: its text, its SHA-256 in hexadecimal digits, or both. */
 export interface SentDocument {
@@ -56,11 +56,11 @@ export function createPersistedQueries({ store, log }: PersistedQueriesOptions):
       if (hash === undefined) return query ?? '';
       if (query === undefined) {
         // Clients know the messages, too.
-        if (store === undefined) return refusedAs('PERSISTED_QUERY_NOT_SUPPORTED', 'PersistedQueryNotSupported');
-        return (await find(store, hash)) ?? refusedAs('PERSISTED_QUERY_NOT_FOUND', 'PersistedQueryNotFound');
+        if (store === undefined) return refused('PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED');
+        return (await find(store, hash)) ?? refused('PersistedQueryNotFound', 'PERSISTED_QUERY_NOT_FOUND');
       }
       if (digest('sha256', query) === hash) return query;
-      return refusedAs('PERSISTED_QUERY_HASH_MISMATCH', 'sha256Hash is not the hash of the query');
+      return refused('sha256Hash is not the hash of the query', 'PERSISTED_QUERY_HASH_MISMATCH');
     },
     async keep({ query, hash }) {
       if (store === undefined || hash === undefined || query === undefined || known.has(hash)) return;
@@ -74,8 +74,4 @@ export function createPersistedQueries({ store, log }: PersistedQueriesOptions):
       }
     },
   };
-}
-
-function refusedAs(code: Parameters<typeof refusals>[0][number]['extensions']['code'], message: string): Refused {
-  return refusals([{ message, extensions: { code } }]);
 }

@@ -27,9 +27,9 @@ export function refusals(reasons: readonly Refusal[]): Refused {
   return { errors: reasons.map(({ message, ...options }) => requestError(new GraphQLError(message, options))) };
 }
 
-/** Refuses a request as one that is not valid. */
-export function refused(message: string): Refused {
-  return { errors: [requestError(new GraphQLError(message))] };
+/** Refuses a request. @param code absent: it is not valid. */
+export function refused(message: string, code?: ErrorCode): Refused {
+  return { errors: [requestError(new GraphQLError(message, code === undefined ? {} : { extensions: { code } }))] };
 }
 
 /** Why a subgraph brought nothing, for what it was to bring. */

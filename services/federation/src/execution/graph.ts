@@ -6,7 +6,7 @@ import { carryOut, type Run } from './carry-out.ts';
 import { complete } from './complete.ts';
 import { checkedCost } from './cost.ts';
 import type { CostRules } from './cost-rules.ts';
-import { type Refused, refusals, refused } from './errors.ts';
+import { type Refused, refused } from './errors.ts';
 import { type ExplainedStep, explained } from './explain.ts';
 import type { OperationLimits } from './limits.ts';
 import { type Operation, prepare } from './operation.ts';
@@ -128,7 +128,7 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
     const kind = operation.definition.operation;
     if (kind === OperationTypeNode.SUBSCRIPTION) return refused(OTHER_TRANSPORT);
     if (request.onlyQueries === true && kind !== OperationTypeNode.QUERY)
-      return refusals([{ message: 'Only queries are allowed here', extensions: { code: 'MUTATION_BY_GET' } }]);
+      return refused('Only queries are allowed here', 'MUTATION_BY_GET');
     const prepared = await prepareRun(operation, request);
     if (!('operation' in prepared)) return prepared;
     signal.throwIfAborted();

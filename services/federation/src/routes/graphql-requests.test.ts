@@ -22,8 +22,8 @@ describe('by GET', () => {
   });
 
   test('a document may be named by its hash alone', () => {
-    expect(askedByGet({ extensions: persisted(hash) }).document).toEqual({ query: undefined, hash });
-    expect(askedByGet({ query, extensions: persisted(hash) }).document).toEqual({ query, hash });
+    expect(askedByGet({ extensions: persisted(hash) }).document).toEqual({ id: undefined, query: undefined, hash });
+    expect(askedByGet({ query, extensions: persisted(hash) }).document).toEqual({ id: undefined, query, hash });
     expect(askedByGet({ query, extensions: '{"clientLibrary":{"name":"x"}}' }).document.hash).toBeUndefined();
   });
 
@@ -40,9 +40,16 @@ describe('by GET', () => {
   });
 });
 
+test('a document that was published is named by its id, and by nothing else', () => {
+  expect(askedByPost({ documentId: 'a' }).document).toEqual({ id: 'a', query: undefined, hash: undefined });
+  expect(askedByGet({ documentId: 'a' }).document.id).toBe('a');
+  expect(() => askedByPost({ documentId: 'a', query })).toThrow('body/documentId must not be there');
+  expect(() => askedByGet({ documentId: 'a', extensions: persisted(hash) })).toThrow('query/documentId');
+});
+
 test('by POST nulls are as what is not there', () => {
   expect(askedByPost({ query, variables: null, operationName: null, extensions: null })).toEqual({
-    document: { query, hash: undefined },
+    document: { id: undefined, query, hash: undefined },
     variables: undefined,
     operationName: undefined,
     onlyQueries: false,

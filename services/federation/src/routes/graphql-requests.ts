@@ -4,15 +4,21 @@ import { strict } from '@rollcall/platform/http/resources.ts';
 import { fieldsOf } from '@rollcall/platform/http/schema-faults.ts';
 import { type Static, type TSchema, Type } from 'typebox';
 import { Value } from 'typebox/value';
-import type { SentDocument } from '../documents/persisted-queries.ts';
+import type { NamedDocument } from '../documents/documents.ts';
 
 /** Queries of people and of programs are far smaller. */
 export const LONGEST_QUERY = 15_000;
+/** Of the id of a document. */
+export const DOCUMENT_ID = patternInWords('^[A-Za-z0-9._:-]{1,128}$', 'must be an id of letters, digits and . _ : -');
 
 const query = Type.String({
   minLength: 1,
   maxLength: LONGEST_QUERY,
-  description: 'The document; needed unless extensions.persistedQuery names it',
+  description: 'The document; needed unless documentId or extensions.persistedQuery names it',
+});
+const documentId = Type.String({
+  ...DOCUMENT_ID,
+  description: 'Names a document that was published; instead of query',
 });
 const operationName = Type.String({
   maxLength: 256,
@@ -41,6 +47,7 @@ const Extensions = Type.Object(
 export const GraphqlBody = Type.Object(
   {
     query: Type.Optional(query),
+    documentId: Type.Optional(documentId),
     variables: Type.Optional(Type.Union([Members, Type.Null()])),
     operationName: Type.Optional(Type.Union([operationName, Type.Null()])),
     extensions: Type.Optional(Type.Union([Extensions, Type.Null()])),
@@ -54,6 +61,7 @@ const object = Type.String({ maxLength: LONGEST_QUERY, description: 'A JSON obje
 export const GraphqlQuery = Type.Object(
   {
     query: Type.Optional(query),
+    documentId: Type.Optional(documentId),
     variables: Type.Optional(object),
     operationName: Type.Optional(operationName),
     extensions: Type.Optional(object),
@@ -63,7 +71,7 @@ export const GraphqlQuery = Type.Object(
 
 /** What a client asks for. */
 export interface Asked {
-  readonly document: SentDocument;
+  readonly document: NamedDocument;
   readonly variables: Readonly<Record<string, unknown>> | undefined;
   readonly operationName: string | undefined;
   /** By GET. */
@@ -71,9 +79,9 @@ export interface Asked {
 }
 
 /** Pure. @throws ServiceError INVALID_REQUEST where there is no document. */
-export function askedByPost({ query, variables, operationName, extensions }: Static<typeof GraphqlBody>): Asked {
+export function askedByPost({ variables, operationName, extensions, ...named }: Static<typeof GraphqlBody>): Asked {
   return {
-    document: documentOf('body', query, extensions ?? undefined),
+    document: documentOf('body', named, extensions ?? undefined),
     variables: variables ?? undefined,
     operationName: operationName ?? undefined,
     onlyQueries: false,
@@ -81,9 +89,9 @@ export function askedByPost({ query, variables, operationName, extensions }: Sta
 }
 
 /** Pure. @throws ServiceError INVALID_REQUEST where there is no document, or texts are no JSON objects. */
-export function askedByGet({ query, variables, operationName, extensions }: Static<typeof GraphqlQuery>): Asked {
+export function askedByGet({ variables, operationName, extensions, ...named }: Static<typeof GraphqlQuery>): Asked {
   return {
-    document: documentOf('query', query, objectIn('extensions', extensions, Extensions)),
+    document: documentOf('query', named, objectIn('extensions', extensions, Extensions)),
     variables: objectIn('variables', variables, Members),
     operationName,
     onlyQueries: true,
@@ -92,13 +100,15 @@ export function askedByGet({ query, variables, operationName, extensions }: Stat
 
 function documentOf(
   where: 'body' | 'query',
-  query: string | undefined,
+  { query, documentId: id }: { readonly query?: string; readonly documentId?: string },
   extensions: Static<typeof Extensions> | undefined,
-): SentDocument {
+): NamedDocument {
   const hash = extensions?.persistedQuery?.sha256Hash;
-  if (query === undefined && hash === undefined)
+  if (query === undefined && hash === undefined && id === undefined)
     throw invalidRequest([{ path: `${where}/query`, message: 'is required' }]);
-  return { query, hash };
+  if (id !== undefined && (query !== undefined || hash !== undefined))
+    throw invalidRequest([{ path: `${where}/documentId`, message: 'must not be there with another document' }]);
+  return { id, query, hash };
 }
 
 function objectIn<Schema extends TSchema>(

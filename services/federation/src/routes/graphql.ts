@@ -2,7 +2,7 @@ import type { ReadCaller } from '@rollcall/platform/http/callers.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { PersistedQueries } from '../documents/persisted-queries.ts';
+import type { Documents } from '../documents/documents.ts';
 import { federationError, refusals } from '../errors.ts';
 import type { Graph, GraphAnswer } from '../execution/graph.ts';
 import type { InForce } from '../graphs/current.ts';
@@ -18,7 +18,7 @@ export interface GraphqlDeps {
   readonly graph: () => InForce<Graph<CallContext>> | undefined;
   readonly readCaller: ReadCaller;
   readonly usage: Pick<Usage, 'record'>;
-  readonly persistedQueries: PersistedQueries;
+  readonly documents: Documents;
 }
 
 /** Variables have most of it. Large bodies would have to wait for their turn. */
@@ -38,7 +38,7 @@ const Answer = Type.Object(
 );
 
 /** GraphQL over HTTP. Whose data a caller gets is for each service to decide. */
-export function graphqlRoutes({ graph, readCaller, usage, persistedQueries }: GraphqlDeps): Routes {
+export function graphqlRoutes({ graph, readCaller, usage, documents }: GraphqlDeps): Routes {
   const answers = {
     tags: ['graphql'],
     response: {
@@ -54,7 +54,7 @@ export function graphqlRoutes({ graph, readCaller, usage, persistedQueries }: Gr
     const inForce = graph();
     if (inForce === undefined) throw federationError('NO_GRAPH');
     const { document, ...rest } = asked;
-    const query = await persistedQueries.read(document);
+    const query = await documents.read(document);
     if (typeof query !== 'string') return query;
     const { headers } = request;
     const context = { headers: passedHeaders(headers), caller: shownCaller(headers, caller) };
@@ -65,7 +65,7 @@ export function graphqlRoutes({ graph, readCaller, usage, persistedQueries }: Gr
     if (answer.data === undefined) return answer;
     const client = clientNameOf(headers);
     usage.record({ query, operationName: asked.operationName, client, schema: inForce.graph.apiSchema });
-    await persistedQueries.keep(document);
+    await documents.keep(document);
     return answer;
   }
 

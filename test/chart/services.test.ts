@@ -227,3 +227,13 @@ test('federation reads schemas where services may be, and helm test asks for its
   const without = await renderChart({ processes: { federation: { enabled: false } } });
   expect(environmentOf(without, 'rollcall-test')).not.toHaveProperty('FEDERATION_URL');
 });
+
+test('federation shows parts of the graph, and what is no contract is refused', async () => {
+  const contracts = { public: { include: ['public'], exclude: ['"{{ internal }}'] } };
+  const shown = environmentOf(await renderChart({ federation: { contracts } }), 'rollcall-federation');
+  expect(shown['ROLLCALL_CONTRACTS']).toBe(
+    JSON.stringify({ public: { exclude: ['"{{ internal }}'], include: ['public'] } }),
+  );
+  expect(environmentOf(await renderChart(), 'rollcall-federation')['ROLLCALL_CONTRACTS']).toBe('{}');
+  await expect(renderChart({ federation: { contracts: { Public: {} } } })).rejects.toThrow(/Public/);
+});

@@ -41,9 +41,9 @@ test('it goes on after the thread was ended, as there was nothing to do', async 
   const { supergraph = '' } = await compose([users]);
   for (let times = 0; times < 3; times += 1) {
     await pause(20);
-    expect((await readGraph(supergraph)).pieces.join('')).toContain('user: String');
+    expect((await readGraph(supergraph, {})).pieces.join('')).toContain('user: String');
   }
-  await expect(readGraph('type')).rejects.toThrow('Syntax Error');
+  await expect(readGraph('type', {})).rejects.toThrow('Syntax Error');
 });
 
 test('an SDL that is nested without end is an error, and the thread goes on', async () => {

@@ -13,7 +13,7 @@ function sourceOf(types = 0): string {
   const more = Array.from({ length: types }, (_, n) => `type T${n} { id: ID name: String }`).join(' ');
   const sdl = `type Query { users: [User] } type User { name: String } ${more}`;
   const { supergraph = '' } = compose([{ name: 'users', url: 'http://users', sdl }]);
-  return readGraph(supergraph).planner.sdl;
+  return readGraph(supergraph, {}).planner.sdl;
 }
 
 function start(): Planners {

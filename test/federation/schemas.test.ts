@@ -294,6 +294,7 @@ test('its document names every route', async () => {
   const { body } = await call('GET', '/openapi.json');
   expect(Object.keys((body as { paths: object }).paths).sort()).toEqual([
     '/graphql',
+    '/graphql/{contract}',
     '/health',
     '/schemas',
     '/schemas/check',

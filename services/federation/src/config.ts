@@ -3,6 +3,8 @@ import { type Environment, parseConfig } from '@rollcall/platform/process/config
 import { clientConfig, clientSettings } from '@rollcall/platform/service/gateway-client.ts';
 import { registeredConfig, registeredSettings } from '@rollcall/platform/service/settings.ts';
 import { Type } from 'typebox';
+import { Value } from 'typebox/value';
+import type { Contracts } from './execution/graph-source.ts';
 
 const schema = Type.Object({
   ...registeredSettings(3002),
@@ -98,6 +100,12 @@ const schema = Type.Object({
     default: 'on',
     description: 'Whether callers may ask for the schema',
   }),
+  ROLLCALL_CONTRACTS: Type.String({
+    default: '{}',
+    description:
+      'JSON: parts of the graph with endpoints of their own, such as ' +
+      '`{"public": {"include": ["public"], "exclude": ["internal"]}}`, by the names in @tag',
+  }),
   ROLLCALL_USAGE_DAYS: Type.Integer({
     minimum: 1,
     maximum: 365,
@@ -121,6 +129,7 @@ export function federationConfig(environment: Environment) {
     graceMs: parsed.ROLLCALL_SCHEMA_GRACE_SECONDS * 1000,
     subgraphTimeoutMs: parsed.ROLLCALL_SUBGRAPH_TIMEOUT_SECONDS * 1000,
     subgraphAnswerBytes: parsed.ROLLCALL_SUBGRAPH_ANSWER_BYTES,
+    contracts: contractsOf(parsed.ROLLCALL_CONTRACTS),
     usageDays: parsed.ROLLCALL_USAGE_DAYS,
     areErrorsMasked: parsed.ROLLCALL_SUBGRAPH_ERRORS === 'masked',
     keepsQueries: parsed.ROLLCALL_PERSISTED_QUERIES === 'on',
@@ -136,4 +145,39 @@ export function federationConfig(environment: Environment) {
       allowsIntrospection: parsed.ROLLCALL_INTROSPECTION === 'on',
     },
   };
+}
+
+const TagNames = Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 100 }));
+const ContractsSetting = Type.Record(
+  Type.String(),
+  Type.Object({ include: TagNames, exclude: TagNames }, { additionalProperties: false }),
+);
+/** Part of a path. */
+const CONTRACT_NAME = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/;
+const MOST_CONTRACTS = 20;
+
+/** @throws Error that says what is wrong. */
+function contractsOf(text: string): Contracts {
+  const given = jsonOf(text);
+  const isGiven = Value.Check(ContractsSetting, given);
+  if (
+    !isGiven ||
+    Object.keys(given).length > MOST_CONTRACTS ||
+    !Object.keys(given).every((name) => CONTRACT_NAME.test(name))
+  )
+    throw new Error(
+      'ROLLCALL_CONTRACTS must be JSON such as {"public": {"include": ["tag"], "exclude": ["tag"]}}, with at most ' +
+        `${MOST_CONTRACTS} names of small letters, digits and hyphens`,
+    );
+  return Object.fromEntries(
+    Object.entries(given).map(([name, { include = [], exclude = [] }]) => [name, { include, exclude }]),
+  );
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

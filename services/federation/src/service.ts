@@ -25,7 +25,7 @@ import { createTrustedDocuments } from './documents/trusted-documents.ts';
 import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
 import type { CallSubgraph } from './execution/types.ts';
-import { createGraphBuilder } from './graphs/build-graph.ts';
+import { createGraphBuilder, shownBy } from './graphs/build-graph.ts';
 import { createCurrent } from './graphs/current.ts';
 import { createPlanners } from './planning/planners.ts';
 import { documentRoutes } from './routes/documents.ts';
@@ -154,7 +154,8 @@ function createFederation(
   const store = createGraphStore(database.pool, times);
   const composer = createComposer();
   const planners = createPlanners();
-  const build = createGraphBuilder({ readGraph: composer.readGraph, planners, callSubgraphs, limits: config.limits });
+  const { limits, contracts } = config;
+  const build = createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, callSubgraphs, limits });
   const current = createCurrent({ store, build, log, metrics });
   const { compose, breaks } = composer;
   const usageStore = createUsageStore(database.pool);
@@ -238,7 +239,12 @@ function buildApp(
     areKeyed: false,
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [
-      graphqlRoutes({ graph: current.graph, readCaller, usage, documents }),
+      graphqlRoutes({
+        graph: (contract) => shownBy(current.graph(), config.contracts, contract),
+        readCaller,
+        usage,
+        documents,
+      }),
       schemaRoutes(schemas),
       supergraphRoutes({ store, adopt: current.adopt }),
       usageRoutes(usageStore),

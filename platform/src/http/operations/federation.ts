@@ -40,6 +40,15 @@ export const federationOperations: readonly Operation[] = [
     // Each service asks for the scope of each field by itself.
     name: 'Query the graph; read health and documentation',
     scope: undefined,
-    rest: ['POST /graphql', 'GET /graphql', 'GET /health', 'GET /openapi.json', 'GET /docs', 'GET /docs/*'],
+    rest: [
+      'POST /graphql',
+      'GET /graphql',
+      'POST /graphql/:contract',
+      'GET /graphql/:contract',
+      'GET /health',
+      'GET /openapi.json',
+      'GET /docs',
+      'GET /docs/*',
+    ],
   },
 ];

@@ -2,7 +2,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { FindBreaks } from '../domain/schemas.ts';
-import { type GraphSource, readGraph } from '../execution/graph-source.ts';
+import { type Contracts, type GraphSource, readGraph } from '../execution/graph-source.ts';
 import { findBreaks } from '../usage/breaks.ts';
 import { type Composition, compose, LIMIT_CODE, type SubgraphSource } from './compose.ts';
 import { printIntrospection } from './print-introspection.ts';
@@ -20,14 +20,14 @@ export interface Composer extends Actor {
   readonly sdlOf: (introspection: string) => Promise<string>;
   readonly breaks: FindBreaks;
   /** As `readGraph`. @throws Error also for what takes too long or too much memory. */
-  readonly readGraph: (supergraph: string) => Promise<GraphSource>;
+  readonly readGraph: (supergraph: string, contracts: Contracts) => Promise<GraphSource>;
 }
 
 type Task =
   | { readonly kind: 'compose'; readonly subgraphs: readonly SubgraphSource[] }
   | { readonly kind: 'print'; readonly introspection: string }
   | { readonly kind: 'breaks'; readonly parameters: Parameters<FindBreaks> }
-  | { readonly kind: 'read'; readonly supergraph: string };
+  | { readonly kind: 'read'; readonly supergraph: string; readonly contracts: Contracts };
 
 /** Once it is loaded, the thread says so. */
 const READY = 'ready';
@@ -84,8 +84,8 @@ export function createComposer(timeLimitMs = TIME_LIMIT_MS, idleMs = IDLE_MS): C
       if ('sdl' in outcome) return outcome.sdl;
       throw new Error('refusal' in outcome ? outcome.refusal : 'The thread did not print');
     },
-    async readGraph(supergraph) {
-      const outcome = await thread.run({ kind: 'read', supergraph });
+    async readGraph(supergraph, contracts) {
+      const outcome = await thread.run({ kind: 'read', supergraph, contracts });
       if ('source' in outcome) return outcome.source;
       throw new Error('refusal' in outcome ? outcome.refusal : 'The thread did not read');
     },
@@ -196,7 +196,7 @@ function perform(task: Task): Outcome {
   if (task.kind === 'compose') return { composition: compose(task.subgraphs) };
   if (task.kind === 'breaks') return { breaks: findBreaks(...task.parameters) };
   try {
-    if (task.kind === 'read') return { source: readGraph(task.supergraph) };
+    if (task.kind === 'read') return { source: readGraph(task.supergraph, task.contracts) };
     return { sdl: printIntrospection(task.introspection) };
   } catch (error) {
     return { refusal: errorMessage(error) };

@@ -1,4 +1,3 @@
-import { transformSupergraphToPublicSchema } from '@theguild/federation-composition';
 import {
   type DefinitionNode,
   type DocumentNode,
@@ -31,11 +30,11 @@ const NOTHING = {
   assumeValid: false,
 };
 
-/** Pure. What clients see of a supergraph, as SDL in pieces of some definitions each. */
-export function apiPieces(supergraph: DocumentNode): readonly string[] {
+/** Pure. What clients see, as SDL in pieces of some definitions each. */
+export function apiPieces({ definitions }: DocumentNode): readonly string[] {
   const pieces: string[] = [];
   let piece = '';
-  for (const definition of transformSupergraphToPublicSchema(supergraph).definitions) {
+  for (const definition of definitions) {
     piece += `${print(definition)}\n`;
     if (piece.length < PIECE_LENGTH) continue;
     pieces.push(piece);

@@ -1,19 +1,27 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { commonError } from '@rollcall/platform/common-errors.ts';
 import { apiSchemaSteps } from '../execution/api-schema.ts';
 import { createGraph, type Graph } from '../execution/graph.ts';
-import type { GraphSource } from '../execution/graph-source.ts';
+import type { Contracts, GraphSource } from '../execution/graph-source.ts';
 import type { OperationLimits } from '../execution/limits.ts';
 import { planBy } from '../execution/planner.ts';
 import type { CallSubgraph } from '../execution/types.ts';
 import type { Planners } from '../planning/planners.ts';
+import type { InForce } from './current.ts';
 
 export interface GraphBuilderDeps<Context> {
   /** Off the event loop. */
-  readonly readGraph: (supergraph: string) => Promise<GraphSource>;
+  readonly readGraph: (supergraph: string, contracts: Contracts) => Promise<GraphSource>;
+  readonly contracts: Contracts;
   readonly planners: Planners;
   readonly limits: OperationLimits;
   /** @param urls of subgraphs, by name. */
   readonly callSubgraphs: (urls: ReadonlyMap<string, string>) => CallSubgraph<Context>;
+}
+
+/** A graph, and parts of it that are shown to some: they are planned and closed with it. */
+export interface GraphWithContracts<Context> extends Graph<Context> {
+  readonly contracts: ReadonlyMap<string, Graph<Context>>;
 }
 
 /**
@@ -24,13 +32,13 @@ export interface GraphBuilderDeps<Context> {
  */
 export function createGraphBuilder<Context>(
   deps: GraphBuilderDeps<Context>,
-): (supergraph: string) => Promise<Graph<Context>> {
-  const { readGraph, planners, callSubgraphs, limits } = deps;
+): (supergraph: string) => Promise<GraphWithContracts<Context>> {
+  const { readGraph, contracts, planners, callSubgraphs, limits } = deps;
   return async (sdl) => {
-    const { supergraph, pieces, costRules, planner: source } = await readGraph(sdl);
-    const schema = await inTurns(apiSchemaSteps(pieces));
+    const { supergraph, costRules, planner: source, ...pieces } = await readGraph(sdl, contracts);
+    const schema = await inTurns(apiSchemaSteps(pieces.pieces));
     const planner = await planners.load(source.sdl);
-    return createGraph({
+    const parts = {
       supergraph,
       schema,
       makePlan: planBy(planner.ask, source.names),
@@ -38,7 +46,13 @@ export function createGraphBuilder<Context>(
       limits,
       callSubgraph: callSubgraphs(supergraph.subgraphs),
       close: () => planner.close(),
-    });
+    };
+    const ofContracts = new Map<string, Graph<Context>>();
+    for (const [name, contract] of pieces.contracts) {
+      const seen = await inTurns(apiSchemaSteps(contract));
+      ofContracts.set(name, createGraph({ ...parts, schema: seen, close: () => undefined }));
+    }
+    return { ...createGraph(parts), contracts: ofContracts };
   };
 }
 
@@ -49,4 +63,21 @@ async function inTurns<Result>(steps: Generator<undefined, Result>): Promise<Res
     if (step.done === true) return step.value;
     await nextTurn();
   }
+}
+
+/**
+ * The graph, as a contract shows it.
+ *
+ * @param contract undefined: all of it. @returns undefined where there is no graph, or no query in the contract.
+ * @throws ServiceError NOT_FOUND where there is no such contract.
+ */
+export function shownBy<Context>(
+  inForce: InForce<GraphWithContracts<Context>> | undefined,
+  contracts: Contracts,
+  contract: string | undefined,
+): InForce<Graph<Context>> | undefined {
+  if (contract === undefined) return inForce;
+  if (!Object.hasOwn(contracts, contract)) throw commonError('NOT_FOUND');
+  const graph = inForce?.graph.contracts.get(contract);
+  return inForce && graph && { ...inForce, graph };
 }

@@ -76,6 +76,8 @@ export interface Asked {
   readonly operationName: string | undefined;
   /** By GET. */
   readonly onlyQueries: boolean;
+  /** What shows a part of the graph; undefined: all of it. */
+  readonly contract?: string;
 }
 
 /** Pure. @throws ServiceError INVALID_REQUEST where there is no document. */

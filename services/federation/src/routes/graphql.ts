@@ -14,8 +14,8 @@ import { clientNameOf, codeOf, hasPreflight, mediaTypeFor, RESPONSE_TYPE, status
 import { type Asked, askedByGet, askedByPost, GraphqlBody, GraphqlQuery } from './graphql-requests.ts';
 
 export interface GraphqlDeps {
-  /** The graph in force; undefined: none. */
-  readonly graph: () => InForce<Graph<CallContext>> | undefined;
+  /** The graph in force, or what a contract shows of it; undefined: none. @throws ServiceError NOT_FOUND. */
+  readonly graph: (contract?: string) => InForce<Graph<CallContext>> | undefined;
   readonly readCaller: ReadCaller;
   readonly usage: Pick<Usage, 'record'>;
   readonly documents: Documents;
@@ -51,9 +51,9 @@ export function graphqlRoutes({ graph, readCaller, usage, documents }: GraphqlDe
 
   async function execute(request: FastifyRequest, asked: Asked, signal: AbortSignal): Promise<GraphAnswer> {
     const caller = await readCaller(request);
-    const inForce = graph();
+    const inForce = graph(asked.contract);
     if (inForce === undefined) throw federationError('NO_GRAPH');
-    const { document, ...rest } = asked;
+    const { document, contract: _contract, ...rest } = asked;
     const query = await documents.read(document);
     if (typeof query !== 'string') return query;
     const { headers } = request;
@@ -91,26 +91,34 @@ export function graphqlRoutes({ graph, readCaller, usage, documents }: GraphqlDe
     }
   }
 
+  const byPost = {
+    bodyLimit: BODY_LIMIT_BYTES,
+    config: { refuses: refusals('NO_GRAPH', 'DEADLINE_EXCEEDED') },
+  };
+  const byGet = { config: { refuses: refusals('CSRF_GUARD', 'MUTATION_BY_GET', 'NO_GRAPH', 'DEADLINE_EXCEEDED') } };
+  const schemas = {
+    post: { ...answers, summary: 'Execute an operation', body: GraphqlBody },
+    get: { ...answers, summary: 'Execute a query', querystring: GraphqlQuery },
+  };
+
+  async function answerGet(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<void> {
+    if (!hasPreflight(request.headers)) throw federationError('CSRF_GUARD');
+    await answer(request, reply, asked);
+  }
+
   return (app) => {
-    app.post(
-      '/graphql',
-      {
-        schema: { ...answers, summary: 'Execute an operation', body: GraphqlBody },
-        bodyLimit: BODY_LIMIT_BYTES,
-        config: { refuses: refusals('NO_GRAPH', 'DEADLINE_EXCEEDED') },
-      },
-      async (request, reply) => answer(request, reply, askedByPost(request.body)),
+    app.post('/graphql', { ...byPost, schema: schemas.post }, async (request, reply) =>
+      answer(request, reply, askedByPost(request.body)),
     );
-    app.get(
-      '/graphql',
-      {
-        schema: { ...answers, summary: 'Execute a query', querystring: GraphqlQuery },
-        config: { refuses: refusals('CSRF_GUARD', 'MUTATION_BY_GET', 'NO_GRAPH', 'DEADLINE_EXCEEDED') },
-      },
-      async (request, reply) => {
-        if (!hasPreflight(request.headers)) throw federationError('CSRF_GUARD');
-        await answer(request, reply, askedByGet(request.query));
-      },
+    app.get('/graphql', { ...byGet, schema: schemas.get }, async (request, reply) =>
+      answerGet(request, reply, askedByGet(request.query)),
+    );
+    const params = Type.Object({ contract: Type.String({ description: 'A part of the graph' }) });
+    app.post('/graphql/:contract', { ...byPost, schema: { ...schemas.post, params } }, async (request, reply) =>
+      answer(request, reply, { ...askedByPost(request.body), ...request.params }),
+    );
+    app.get('/graphql/:contract', { ...byGet, schema: { ...schemas.get, params } }, async (request, reply) =>
+      answerGet(request, reply, { ...askedByGet(request.query), ...request.params }),
     );
   };
 }

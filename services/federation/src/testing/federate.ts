@@ -63,7 +63,7 @@ export function federate(
   const { supergraph, errors } = compose(described);
   if (supergraph === undefined) throw new Error(`It does not compose: ${JSON.stringify(errors)}`);
   const calls: SubgraphCall[] = [];
-  const source = readGraph(supergraph);
+  const source = readGraph(supergraph, {});
   const graph = createGraph<undefined>({
     supergraph: source.supergraph,
     schema: allSteps(apiSchemaSteps(source.pieces)),

@@ -29,6 +29,11 @@ const endpoints: readonly EndpointExample[] = [
   { call: (client) => client.getService('Straße/1?'), what: 'GET /services/Stra%C3%9Fe%2F1%3F' },
   { call: (client) => client.unregister('shop'), what: 'DELETE /services/shop' },
   { call: (client) => client.heartbeat('shop'), what: 'POST /services/shop/heartbeat' },
+  {
+    call: (client) => client.reportComposition('shop', { status: 'composed', message: 'Well' }),
+    what: 'POST /services/shop/composition',
+    body: { status: 'composed', message: 'Well' },
+  },
   { call: (client) => client.serviceHistory('shop', { limit: 5 }), what: 'GET /updates/history/shop?limit=5' },
   { call: (client) => client.history(), what: 'GET /updates/history' },
   { call: (client) => client.statistics(), what: 'GET /updates/statistics' },

@@ -62,6 +62,7 @@ const shop = { service_name: 'shop', service_url: 'http://shop' };
 const WRITES = [
   'POST /services/register',
   'POST /services/shop/heartbeat',
+  'POST /services/shop/composition',
   'DELETE /services/shop',
   'POST /webhooks/update',
   'POST /webhooks/check-updates',
@@ -136,6 +137,19 @@ test('a subject has as many registrations as it may have', async () => {
   expect((await register('carol', 'two')).status).toBe(200);
   expect((await call(as('carol'), `DELETE /services/one ${strict.url}`)).status).toBe(200);
   expect((await register('carol', 'four')).status).toBe(200);
+});
+
+test('only who has registered federation tells of compositions', async () => {
+  const tell = (account: string) =>
+    call(as(account), 'POST /services/graphs/composition', { status: 'composed', message: 'Well' });
+  const facts = { service_url: 'http://shop', capabilities: ['graphql'] };
+  expect((await call(as('bob'), 'POST /services/register', { ...facts, service_name: 'graphs' })).status).toBe(200);
+  expect((await tell('bob')).status).toBe(403);
+  expect((await call(as('dave'), 'POST /services/register', { ...facts, service_name: 'federation' })).status).toBe(
+    200,
+  );
+  expect((await tell('dave')).status).toBe(200);
+  expect((await tell('bob')).status).toBe(403);
 });
 
 const registerOneMore = () => call(as('bob'), 'POST /services/register', { ...shop, service_name: 'one-more' });

@@ -2,6 +2,7 @@ import { type CallOptions, get, json, post, query, serviceSegment, signed, type 
 import { jobCalls } from './job-calls.ts';
 import type {
   AcceptedJob,
+  CompositionStatus,
   Confirmation,
   DeployRequest,
   HealthStatus,
@@ -96,6 +97,14 @@ function serviceCalls(transport: Transport) {
         repeatable: true,
         signal,
       }),
+
+    /** `POST /services/{service_name}/composition`, for federation alone. */
+    reportComposition: async (
+      name: string,
+      body: CompositionStatus,
+      { signal }: CallOptions = {},
+    ): Promise<Confirmation> =>
+      json(transport, { ...post(`/services/${serviceSegment(name)}/composition`, body), repeatable: true, signal }),
   };
 }
 

@@ -225,6 +225,14 @@ export interface HealthStatus {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
+/** Body of `POST /services/{service_name}/composition`. */
+export interface CompositionStatus {
+  /** How the schema of the service stands with the graph. */
+  readonly status: 'composed' | 'held' | 'unreachable' | 'removed';
+  /** Why, for people: at most 1024 characters, none of control. */
+  readonly message: string;
+}
+
 /** Body of `POST /webhooks/lifecycle`. */
 export interface LifecycleEvent {
   readonly service_name: string;

@@ -20,6 +20,7 @@ test.each([
   ['GET', '/services/%73hop', 'registrations:read'],
   ['POST', '/services/register', 'registrations:write'],
   ['POST', '/services/shop/heartbeat', 'registrations:write'],
+  ['POST', '/services/shop/composition', 'registrations:write'],
   ['DELETE', '/services/shop', 'registrations:write'],
   ['POST', '/webhooks/health', 'registrations:write'],
   ['POST', '/webhooks/%68ealth', 'registrations:write'],

@@ -15,10 +15,10 @@ import { selfRegistration } from '@rollcall/platform/service/self-registration.t
 import { Agent, type Dispatcher } from 'undici';
 import { createComposer } from './composition/composer.ts';
 import { type FederationConfig, federationConfig } from './config.ts';
-import { createDiscovery } from './discovery/discovery.ts';
 import { createPolling } from './discovery/polling.ts';
 import { createSchemaReader } from './discovery/read-schema.ts';
 import { isRegisteredAt, urlsOf } from './discovery/registrations.ts';
+import { createRegistryActors } from './discovery/registry-actors.ts';
 import { createDocuments } from './documents/documents.ts';
 import { createPersistedQueries } from './documents/persisted-queries.ts';
 import { createTrustedDocuments } from './documents/trusted-documents.ts';
@@ -163,16 +163,14 @@ function createFederation(
   const changes = createChanges({ store, compose, clock, adopt: current.adopt });
   const readSchema = createSchemaReader({ dispatcher, sdlOf: composer.sdlOf });
   const polling = createPolling({ pool: database.pool, readSchema, changes, times, log });
-  const discovery =
-    config.registration &&
-    createDiscovery({
-      registries: config.registration.registries,
-      store,
-      changes,
-      onChange: () => polling.wake(),
-      clock,
-      log,
-    });
+  const { sighting, actors: ofRegistry } = createRegistryActors({
+    registries: config.registration?.registries,
+    store,
+    changes,
+    onChange: () => polling.wake(),
+    clock,
+    log,
+  });
   const calls: Actor = { name: 'calls', start: async () => {}, stop: () => dispatcher.destroy() };
 
   function callSubgraphs(urls: ReadonlyMap<string, string>): CallSubgraph<CallContext> {
@@ -180,11 +178,11 @@ function createFederation(
       dispatcher,
       urlsOf(subgraph) {
         const url = urls.get(subgraph);
-        return url === undefined ? [] : urlsOf(discovery?.sighting(subgraph), url);
+        return url === undefined ? [] : urlsOf(sighting(subgraph), url);
       },
       async identityFor(caller, subgraph) {
         const url = urls.get(subgraph);
-        const isRegistered = url !== undefined && isRegisteredAt(discovery?.sighting(subgraph), url);
+        const isRegistered = url !== undefined && isRegisteredAt(sighting(subgraph), url);
         return isRegistered ? ((await identities?.headersFor(caller, subgraph)) ?? {}) : {};
       },
       timeoutMs: config.subgraphTimeoutMs,
@@ -211,7 +209,7 @@ function createFederation(
     usageStore,
     schemas: createSchemas({ store, usage: usageStore, breaks, changes, readSchema, compose }),
     isServing: () => database.connected() || current.graph() !== undefined,
-    actors: [calls, composer, planners, usage, current, polling, ...(discovery === undefined ? [] : [discovery])],
+    actors: [calls, composer, planners, usage, current, polling, ...ofRegistry],
   };
 }
 

@@ -34,6 +34,11 @@ export const registryOperations: readonly Operation[] = [
     grpc: ['ReportHealth', 'ReportLifecycle'],
   },
   {
+    name: 'Tell how the schema of a service stands with the graph, as federation does',
+    scope: 'registrations:write',
+    rest: ['POST /services/:service_name/composition'],
+  },
+  {
     name: 'Read and watch delivery jobs',
     scope: 'jobs:read',
     rest: ['GET /jobs', 'GET /jobs/watch', 'GET /jobs/:job_id', 'GET /jobs/:job_id/events'],

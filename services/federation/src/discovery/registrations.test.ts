@@ -31,7 +31,11 @@ describe('a sighting', () => {
   test('is of services with GraphQL, at the usual paths', () => {
     const instances = [instance(), instance({ service_name: 'mail', capabilities: ['rest'] })];
     expect(sightingsOf(instances)).toEqual([
-      { service: 'users', places: [{ isHealthy: true, candidates: usual, version: null }] },
+      {
+        service: 'users',
+        places: [{ isHealthy: true, candidates: usual, version: null }],
+        instances: '@2026-11-27T10:00:00Z',
+      },
     ]);
   });
 

@@ -10,6 +10,8 @@ export interface Sighting {
   readonly service: string;
   /** Of each instance the URLs where its GraphQL may be, the healthy instances first. */
   readonly places: readonly Place[];
+  /** Which instances these are: another text for one that registered anew. */
+  readonly instances: string;
 }
 
 interface Place {
@@ -27,12 +29,17 @@ export function sightingsOf(instances: readonly InstanceRecord[]): readonly Sigh
   return [...byService].map(([service, ofService]) => ({
     service,
     places: ofService.toSorted(healthyFirst).map(placeOf),
+    instances: ofService.map(lifeOf).toSorted().join(' '),
   }));
 }
 
 function healthyFirst(a: InstanceRecord, b: InstanceRecord): number {
   if (a.healthy !== b.healthy) return a.healthy ? -1 : 1;
   return (a.instance_id ?? '') < (b.instance_id ?? '') ? -1 : 1;
+}
+
+function lifeOf({ instance_id, registered_at }: InstanceRecord): string {
+  return `${instance_id ?? ''}@${registered_at}`;
 }
 
 function placeOf({ service_url, graphql_path, version, healthy }: InstanceRecord): Place {

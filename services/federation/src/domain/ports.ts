@@ -1,5 +1,5 @@
 import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
-import type { ReadFailure, Subgraph, SubgraphStatus, Subgraphs } from './subgraphs.ts';
+import type { ReadFailure, Standing, Subgraph, SubgraphStatus, Subgraphs } from './subgraphs.ts';
 
 /** A schema, and where it was found; or why none was. */
 type SchemaRead =
@@ -79,6 +79,8 @@ export interface GraphStore {
   outlines(): Promise<readonly Outline[]>;
   /** How each service stands that is not left out. */
   statuses(): Promise<ReadonlyMap<string, SubgraphStatus>>;
+  /** As {@link statuses}, and why; also of services that are left out. */
+  standings(): Promise<ReadonlyMap<string, Standing & Pick<Subgraph, 'isLeftOut'>>>;
   /**
    * Writes a change, unless another has come first.
    *

@@ -168,7 +168,7 @@ export function membersOf(subgraphs: Subgraphs): readonly Subgraph[] {
 export type SubgraphStatus = 'composed' | 'held' | 'unreachable' | 'stale';
 
 /** What a status comes of. Of `sdl` it counts whether there is one. */
-type Standing = Pick<Subgraph, 'goneAt' | 'failure' | 'errors' | 'sdl'>;
+export type Standing = Pick<Subgraph, 'goneAt' | 'failure' | 'errors' | 'sdl'>;
 
 /** Pure. `stale`: it is no longer registered; `unreachable`: its schema could not be read when that was last tried. */
 export function statusOf({ goneAt, failure, errors, sdl }: Standing): SubgraphStatus {

@@ -51,6 +51,17 @@ export function createGraphStore(pool: () => Pool, times: LookTimes): GraphStore
       );
       return new Map(rows.map(({ service, gone_at: goneAt, ...rest }) => [service, statusOf({ goneAt, ...rest })]));
     },
+    async standings() {
+      const { rows } = await pool().query<StandingRow & Pick<SubgraphRow, 'is_left_out'>>(
+        `SELECT service, gone_at, failure, errors, left(sdl, 1) AS sdl, is_left_out FROM subgraphs`,
+      );
+      return new Map(
+        rows.map(({ service, gone_at: goneAt, is_left_out: isLeftOut, ...rest }) => [
+          service,
+          { goneAt, isLeftOut, ...rest },
+        ]),
+      );
+    },
     commit: (change) => inTransaction(pool(), (client) => commit(client, change, times)),
     async generation() {
       const { rows } = await pool().query<{ number: string; supergraph: string; hash: string }>(

@@ -146,6 +146,18 @@ export interface RegistrationStore {
    * @throws ChangedMeanwhileError when this life of the registration is over.
    */
   report(registration: Registration, report: ServiceReport): Promise<void>;
+  /** Keeps what federation made of an instance's schema. @throws as {@link report}. */
+  reportComposition(registration: Registration, composition: Composition): Promise<void>;
+}
+
+/** How the schema of a service stands with the graph. */
+export const compositionStatuses = ['composed', 'held', 'unreachable', 'removed'] as const;
+
+/** What federation made of the schema of a service. */
+export interface Composition {
+  readonly status: (typeof compositionStatuses)[number];
+  /** Why, for people. */
+  readonly message: string;
 }
 
 /** What a service says of itself (contract 1, `/webhooks/health` and `/webhooks/lifecycle`). */

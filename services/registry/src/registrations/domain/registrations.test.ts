@@ -102,6 +102,7 @@ function memoryStore() {
       for (const found of stored.of(serviceName)) local.put(found);
       return local.of(serviceName);
     },
+    reportComposition: async () => undefined,
     async create(registration) {
       await begin('create');
       const { ttlSeconds, serviceId, ...request } = registration;

@@ -1,7 +1,9 @@
 import { documented, memberRules } from '@rollcall/platform/http/documented.ts';
+import { ONE_LINE } from '@rollcall/platform/http/patterns.ts';
 import { Type } from 'typebox';
 import { detailNameRules, versionRules, wordRules } from '../../common/validation.ts';
 import { named, ServiceName } from '../../http/schemas.ts';
+import { compositionStatuses } from '../domain/registration.ts';
 import { InstanceId } from './registration-schemas.ts';
 
 const At = Type.Optional(
@@ -34,5 +36,16 @@ export const HealthBody = Type.Object({ ...instance, status: Word, timestamp: At
 
 /** Contract 1, `/webhooks/lifecycle`. */
 export const LifecycleBody = Type.Object({ ...instance, event: Word, timestamp: At, details: Details });
+
+/** How the schema of a service stands with the graph. */
+export const CompositionBody = Type.Object({
+  status: Type.Enum([...compositionStatuses]),
+  message: Type.String({
+    minLength: 1,
+    maxLength: 1024,
+    ...ONE_LINE,
+    description: 'Why, for people; on one line',
+  }),
+});
 
 export const ReceivedResponse = Type.Object({ status: Type.Literal('received'), message: Type.String() });

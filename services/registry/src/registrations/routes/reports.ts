@@ -3,11 +3,12 @@ import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { RegistryError } from '../../common/errors.ts';
+import { reportComposition } from '../domain/compositions.ts';
 import type { ServiceReport } from '../domain/registration.ts';
 import { type RegistrationsDeps, reportService } from '../domain/registrations.ts';
 import { instanceIdOf } from './instance-id.ts';
-import { InstanceHeaders } from './registration-schemas.ts';
-import { HealthBody, LifecycleBody, ReceivedResponse } from './report-schemas.ts';
+import { InstanceHeaders, ServiceParams } from './registration-schemas.ts';
+import { CompositionBody, HealthBody, LifecycleBody, ReceivedResponse } from './report-schemas.ts';
 
 const tags = ['webhooks'];
 const response = { 200: ReceivedResponse };
@@ -59,6 +60,23 @@ export function reportRoutes(app: App, { registrations }: { readonly registratio
       },
     },
     (request) => keep(request, 'lifecycle', request.body.event),
+  );
+  app.post(
+    '/services/:service_name/composition',
+    {
+      config: { refusals: ['INVALID_SERVICE_NAME', 'SERVICE_NOT_FOUND', 'NAME_OWNED_BY_ANOTHER', 'OVERLOADED'] },
+      schema: {
+        tags: ['services'],
+        summary: 'How the schema of a service stands with the graph, as federation tells it',
+        params: ServiceParams,
+        body: CompositionBody,
+        response,
+      },
+    },
+    async ({ subject, params: { service_name: serviceName }, body }) => {
+      await reportComposition(registrations.store, { ...body, serviceName, subject });
+      return { status: 'received' as const, message: `Composition of '${serviceName}' received: ${body.status}` };
+    },
   );
 }
 

@@ -16,6 +16,7 @@ import { storedAgeMs } from '../domain/heartbeats.ts';
 import { createInstances, type Instances } from '../domain/instances.ts';
 import {
   ChangedMeanwhileError,
+  type Composition,
   type Facts,
   type HeartbeatWrite,
   type InstanceKey,
@@ -26,6 +27,7 @@ import {
   type RegistrationStore,
   type ServiceReport,
 } from '../domain/registration.ts';
+import { composedCondition } from './composed-condition.ts';
 import { registrationRefusal } from './registration-refusal.ts';
 
 const LEASE_TRIES = 4;
@@ -104,6 +106,7 @@ export function createRegistrationStore(deps: RegistrationStoreDeps): Registrati
     startHeartbeats: (registration, heartbeat) => createLease(context, registration, heartbeat),
     remove: (registration) => removeRegistration(context, registration),
     report: (registration, report) => writeReport(context, registration, report),
+    reportComposition: (registration, composition) => writeComposition(context, registration, composition),
   };
 }
 
@@ -462,6 +465,21 @@ async function recordVersion(
   const patch = { status: { currentVersion: version } };
   const versioned = await changing(() => context.objects.patch(name, patch, { uid, subresource: 'status' }));
   context.registrations.recordWrite(versioned);
+}
+
+async function writeComposition(
+  { registrations, objects, namespace, clock }: Context,
+  registration: Registration,
+  composition: Composition,
+): Promise<void> {
+  const name = objectNameOf(registration);
+  const known = registrations.store.get(`${namespace}/${name}`);
+  if (known?.metadata.uid !== registration.id) throw new ChangedMeanwhileError();
+  const condition = composedCondition(known, composition, clock.now());
+  if (condition === undefined) return;
+  const manifest = { metadata: { name, uid: registration.id }, status: { conditions: [condition] } };
+  const options = { fieldManager: 'rollcall-registry-composition', force: true, subresource: 'status' } as const;
+  registrations.recordWrite(await changing(() => objects.apply(manifest, options)));
 }
 
 /** Distinguishes "somebody was faster" and "the API server finds it invalid" from failures. */

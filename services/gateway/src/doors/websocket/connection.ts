@@ -1,9 +1,9 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { createLiveness } from '@rollcall/platform/websocket/liveness.ts';
 import type { WebSocket } from 'ws';
 import type { Caller } from '../../admission/caller.ts';
 import type { ChannelSource } from './channels/channel-source.ts';
 import type { WebSocketLimits } from './limits.ts';
-import { createLiveness } from './liveness.ts';
 import { createRateMeter } from './message-rate.ts';
 import type { Stats } from './metrics.ts';
 import { closeCodes, encode, type ServerMessage, SUBPROTOCOL } from './protocol.ts';

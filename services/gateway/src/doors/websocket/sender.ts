@@ -1,6 +1,6 @@
+import type { Intake } from '@rollcall/platform/websocket/liveness.ts';
 import type { WebSocket } from 'ws';
 import type { Frame } from './channels/channel-source.ts';
-import type { Intake } from './liveness.ts';
 import { createSendQueue } from './send-queue.ts';
 
 /** What the socket holds at most before frames wait outside of it, where they are shared. */

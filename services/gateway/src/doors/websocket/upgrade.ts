@@ -7,6 +7,7 @@ import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { toOriginForm } from '@rollcall/platform/http/request-target.ts';
 import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import { refuse } from '@rollcall/platform/websocket/upgrade.ts';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type AccessEntry, type AccessLog, rounded } from '../../access-log.ts';
 import { type Arrived, admit, type Counted } from '../../admission/admission.ts';
@@ -22,7 +23,6 @@ import { tokenOf } from './credentials.ts';
 import type { WebSocketLimits } from './limits.ts';
 import type { Stats } from './metrics.ts';
 import { closeCodes, SUBPROTOCOL } from './protocol.ts';
-import { refuse } from './refusal.ts';
 import { createUpgradeSpans } from './upgrade-spans.ts';
 
 export const PATH = '/api/ws';
@@ -52,10 +52,6 @@ export interface UpgradeDeps {
   readonly open: (socket: WebSocket, holder: Holder) => Pick<Connection, 'eventsSent'>;
   /** Whether no more connections are accepted. */
   readonly isClosing: () => boolean;
-}
-
-export function isWebSocketUpgrade({ headers }: IncomingMessage): boolean {
-  return headers.upgrade?.toLowerCase() === 'websocket';
 }
 
 /** An upgrade that is asked for, and what is known of it. */

@@ -1,6 +1,11 @@
-import { STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { codedErrorBody, type HttpError } from '@rollcall/platform/http/errors.ts';
+import { codedErrorBody, type HttpError } from '../http/errors.ts';
+
+/** Whether a request asks for a WebSocket. */
+export function isWebSocketUpgrade({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
 
 /** The whole of an HTTP answer, after which the connection ends. */
 function renderRefusal(error: HttpError, added: Readonly<Record<string, string>>): string {

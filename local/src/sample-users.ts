@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { buildFederationSchema } from '@mercuriusjs/federation';
 import { register } from '@rollcall/client/registration.ts';
 import { fastify } from 'fastify';
-import { mercurius } from 'mercurius';
+import { type MercuriusContext, mercurius } from 'mercurius';
 
 interface User {
   /** Of a customer of payment, where the user is to have payments. */
@@ -29,7 +29,13 @@ const SDL = `
   type Mutation {
     addUser(id: ID!, name: String!): User!
   }
+
+  type Subscription {
+    userAdded: User!
+  }
 `;
+/** The topic of users that are added. */
+const ADDED = 'userAdded';
 /** In memory. */
 const MOST_USERS = 1000;
 const users = new Map<string, User>([
@@ -44,11 +50,15 @@ const resolvers = {
     user: (_root: unknown, asked: Pick<User, 'id'>) => find(asked),
   },
   Mutation: {
-    addUser(_root: unknown, { id, name }: User): User {
+    async addUser(_root: unknown, { id, name }: User, { pubsub }: MercuriusContext): Promise<User> {
       if (users.size >= MOST_USERS && !users.has(id)) throw new Error('There are as many users as there may be');
       users.set(id, { id, name });
+      await pubsub.publish({ topic: ADDED, payload: { userAdded: { id, name } } });
       return { id, name };
     },
+  },
+  Subscription: {
+    userAdded: { subscribe: (_root: unknown, _asked: object, { pubsub }: MercuriusContext) => pubsub.subscribe(ADDED) },
   },
   User: { __resolveReference: find },
 };
@@ -57,7 +67,12 @@ const [name = '', port = '', registry = ''] = process.argv.slice(2);
 const stopRequested = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
 const app = fastify();
 app.get('/health', () => ({ status: 'healthy' }));
-await app.register(mercurius, { schema: buildFederationSchema(SDL), resolvers, path: '/api/graphql' });
+await app.register(mercurius, {
+  schema: buildFederationSchema(SDL),
+  resolvers,
+  path: '/api/graphql',
+  subscription: true,
+});
 const url = await app.listen({ host: '127.0.0.1', port: Number(port) });
 console.log(`${name} answers at ${url}`);
 const registration = register({ servers: registry, name, url, capabilities: ['rest', 'graphql'] });

@@ -24,11 +24,17 @@ export interface Federation {
   /** @param scope undefined: without credentials. */
   readonly callerOf: (scope: string | undefined) => Promise<Caller>;
   /** An access token of the gateway. */
-  readonly tokenOf: (scope: string) => Promise<string>;
+  readonly tokenOf: (scope: string, of?: TokenOptions) => Promise<string>;
   /** Starts another replica on the same database. */
   readonly another: (settings?: Readonly<Record<string, string>>) => Promise<Federation>;
   /** Executes an operation, as anybody may. */
   readonly query: (text: string, variables?: object) => Promise<GraphqlAnswer>;
+}
+
+interface TokenOptions {
+  readonly subject?: string;
+  /** Such as `2 seconds`. */
+  readonly lasts?: string;
 }
 
 interface GraphqlAnswer {
@@ -73,7 +79,7 @@ export async function startFederation(settings: Readonly<Record<string, string>>
       service,
       databaseUrl: database.url,
       callerOf,
-      tokenOf: (scope) => issuer.tokenOf('anna', scope),
+      tokenOf: (scope, { subject = 'anna', lasts } = {}) => issuer.tokenOf(subject, scope, lasts),
       call: await callerOf('schemas:read schemas:write'),
       another: (more = {}) => replica({ ...all, ...more }),
       async query(text, variables) {

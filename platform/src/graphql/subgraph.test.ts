@@ -70,7 +70,8 @@ function newApp(): App {
 async function readCaller({ headers }: { headers: Record<string, unknown> }): Promise<Identity | undefined> {
   if (headers['x-scopes'] === 'bad') throw commonError('UNAUTHENTICATED');
   const scopes = headers['x-scopes'];
-  return typeof scopes === 'string' ? { subject: 'buyer', tier: '', scopes: new Set(scopes.split(' ')) } : undefined;
+  if (typeof scopes !== 'string') return undefined;
+  return { subject: 'buyer', tier: '', scopes: new Set(scopes.split(' ')), expiresAtMs: Number.POSITIVE_INFINITY };
 }
 
 beforeAll(async () => {

@@ -51,6 +51,8 @@ export interface Identity {
   readonly subject: string;
   readonly tier: string;
   readonly scopes: ReadonlySet<string>;
+  /** When the proof ends, in milliseconds since the epoch. */
+  readonly expiresAtMs: number;
 }
 
 export interface GatewayKeysOptions {
@@ -88,7 +90,7 @@ function createVerify({ issuer, keys, clock }: GatewayKeysOptions, { typ, audien
         currentDate: clock.now(),
         requiredClaims: ['sub', 'exp'],
       });
-      return verified.keep(token, identityOf(payload), payload.exp);
+      return verified.keep(token, identityOf(payload));
     } catch (err) {
       if (err instanceof errors.JOSEError) return undefined;
       throw err;
@@ -112,9 +114,9 @@ function createMemory(clock: Clock) {
       return undefined;
     },
     /** @param exp seconds since 1970. */
-    keep(token: string, identity: Identity, exp = 0): Identity {
+    keep(token: string, identity: Identity): Identity {
       if (token.length > LONGEST_REMEMBERED) return identity;
-      const untilMs = Math.min(exp * 1000, clock.now().getTime() + REMEMBERED_MS);
+      const untilMs = Math.min(identity.expiresAtMs, clock.now().getTime() + REMEMBERED_MS);
       known.set(token, { identity, untilMs });
       const [oldest] = known.keys();
       if (known.size > MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
@@ -198,11 +200,12 @@ function scopesOf({ scope }: JWTPayload): ReadonlySet<string> {
   return new Set(typeof scope === 'string' ? scope.split(' ').filter((each) => each !== '') : []);
 }
 
-function identityOf({ sub = '', ...claims }: JWTPayload): Identity {
+function identityOf({ sub = '', exp = 0, ...claims }: JWTPayload): Identity {
   const tier = claims['tier'];
   return {
     subject: sub,
     tier: typeof tier === 'string' ? tier : '',
     scopes: scopesOf(claims),
+    expiresAtMs: exp * 1000,
   };
 }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { RouteOptions } from 'fastify';
 import type { Registry } from 'prom-client';
 import { Type } from 'typebox';
@@ -49,6 +50,8 @@ export interface ServiceAppOptions extends ServiceApi {
   readonly closingLimitMs: number;
   readonly isStopping: () => boolean;
   readonly tracing: RequestTracing | undefined;
+  /** As of {@link createServer}. */
+  readonly acceptsUpgrade?: (request: IncomingMessage) => boolean;
 }
 
 const Refusal = Type.Object({

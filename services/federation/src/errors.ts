@@ -34,6 +34,10 @@ export const errorCatalogue = {
   DOCUMENT_NOT_TRUSTED: { status: 400, message: 'Only documents that were published are executed here' },
   MUTATION_BY_GET: { status: 405, message: 'A mutation has to be sent by POST' },
   DOCUMENT_CONFLICT: { status: 409, message: 'Other documents have these ids' },
+  TOO_MANY_SUBSCRIPTIONS: {
+    status: 429,
+    message: 'As many connections or operations of the caller are open as may be; end some of them first',
+  },
   URL_NOT_ALLOWED: { status: 422, message: 'The URL leads to an address that this service must not call' },
   INTROSPECTION_FAILED: {
     status: 502,

@@ -12,6 +12,7 @@ import type { ProcessContext, ProcessDefinition, ProcessParts } from '@rollcall/
 import { buildServiceApp } from '@rollcall/platform/service/app.ts';
 import { tokenEndpoint } from '@rollcall/platform/service/gateway-client.ts';
 import { selfRegistration } from '@rollcall/platform/service/self-registration.ts';
+import { isWebSocketUpgrade } from '@rollcall/platform/websocket/upgrade.ts';
 import { Agent, type Dispatcher } from 'undici';
 import { createComposer } from './composition/composer.ts';
 import { type FederationConfig, federationConfig } from './config.ts';
@@ -19,28 +20,33 @@ import { createPolling } from './discovery/polling.ts';
 import { createSchemaReader } from './discovery/read-schema.ts';
 import { isRegisteredAt, urlsOf } from './discovery/registrations.ts';
 import { createRegistryActors } from './discovery/registry-actors.ts';
-import { createDocuments } from './documents/documents.ts';
+import { createDocuments, type Documents } from './documents/documents.ts';
 import { createPersistedQueries } from './documents/persisted-queries.ts';
-import { createTrustedDocuments } from './documents/trusted-documents.ts';
+import { createTrustedDocuments, type TrustedDocumentStore } from './documents/trusted-documents.ts';
 import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
-import type { CallSubgraph } from './execution/types.ts';
-import { createGraphBuilder, shownBy } from './graphs/build-graph.ts';
+import { createGraphBuilder, type SubgraphReach, shownBy } from './graphs/build-graph.ts';
 import { createCurrent } from './graphs/current.ts';
 import { createPlanners } from './planning/planners.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { explainRoutes } from './routes/explain.ts';
 import { graphqlRoutes } from './routes/graphql.ts';
+import { createGraphqlEvents, type GraphqlEvents } from './routes/graphql-events.ts';
 import { healthRoute } from './routes/health.ts';
 import { schemaRoutes } from './routes/schemas.ts';
 import { supergraphRoutes } from './routes/supergraph.ts';
 import { usageRoutes } from './routes/usage.ts';
+import { createGraphqlWebSockets } from './routes/websocket/websockets.ts';
 import { createGraphStore, pruneGenerations } from './store/graph-store.ts';
 import { createPersistedQueryStore, prunePersistedQueries } from './store/persisted-query-store.ts';
 import { createTrustedDocumentStore } from './store/trusted-document-store.ts';
 import { createUsageStore, pruneOperations } from './store/usage-store.ts';
-import { type CallContext, createCallSubgraph } from './subgraphs/call-subgraph.ts';
+import { type CallContext, type CallDeps, createCallSubgraph } from './subgraphs/call-subgraph.ts';
 import { createSubgraphIdentities, type SubgraphIdentities } from './subgraphs/identities.ts';
+import { createShow } from './subgraphs/masking.ts';
+import { createOpenSource } from './subgraphs/open-source.ts';
+import { createFeeds } from './subscriptions/feeds.ts';
+import { createOperations } from './subscriptions/operations.ts';
 import { createUsage } from './usage/usage.ts';
 
 const NAME = 'federation';
@@ -49,6 +55,8 @@ const DATABASE_CONNECTIONS = 10;
 /** Anybody may have documents kept. */
 const PRUNE_QUERIES_MS = 60_000;
 const CONNECT_TIMEOUT_MS = 3000;
+/** For a whole request, or for an event of a subscription, whatever it asks for. */
+const DEADLINE_MS = 30_000;
 /** A schema to be checked has up to 1 MiB, and JSON escapes what is in it. */
 const BODY_LIMIT_BYTES = 2 * 1024 * 1024;
 /** By monitoring, all the time. */
@@ -89,7 +97,22 @@ async function parts(context: ProcessContext<FederationConfig>): Promise<Process
     service: NAME,
     accessTokenAudience: config.tokenAudience,
   });
-  const app = await buildApp(context, { federation, database, readCaller });
+  const { begin, shown } = federation;
+  const webSockets = createGraphqlWebSockets({
+    begin,
+    requireContract: (contract) => void shown(contract),
+    readCaller,
+    clock,
+    log,
+    metrics: context.metrics,
+  });
+  const events = createGraphqlEvents({ begin, readCaller, clock });
+  const app = await buildApp(context, { federation, database, readCaller, events });
+  app.server.on('upgrade', (request, socket, head) => webSockets.handleUpgrade(request, socket, head));
+  const endStreams = () => {
+    webSockets.close();
+    events.close();
+  };
   return {
     actors: [
       { name: 'connections', start: async () => {}, stop: () => connections.end() },
@@ -109,7 +132,8 @@ async function parts(context: ProcessContext<FederationConfig>): Promise<Process
       }),
       ...federation.actors,
       keysLoader(keys),
-      httpServer(app, { config, log, beforeClose: () => undefined }),
+      webSockets.actor,
+      httpServer(app, { config, log, beforeClose: endStreams }),
       ...registrationOf(),
     ],
   };
@@ -140,14 +164,16 @@ type Federation = ReturnType<typeof createFederation>;
 
 /** What follows, composes and answers, without a door. */
 function createFederation(
-  { config, clock, log, metrics }: ProcessContext<FederationConfig>,
+  context: ProcessContext<FederationConfig>,
   database: Database,
   identities: SubgraphIdentities | undefined,
 ) {
+  const { config, clock, log, metrics } = context;
   const { pollMs, graceMs } = config;
   const times = { pollMs, graceMs };
+  const mayConnect = addressRules[config.serviceAddresses];
   const dispatcher = createGuardedAgent({
-    mayConnect: addressRules[config.serviceAddresses],
+    mayConnect,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     keepAlive: true,
   });
@@ -155,8 +181,11 @@ function createFederation(
   const composer = createComposer();
   const planners = createPlanners();
   const { limits, contracts } = config;
-  const build = createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, callSubgraphs, limits });
-  const current = createCurrent({ store, build, log, metrics });
+  const build = createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, reachSubgraphs, limits });
+  const current = createCurrent({ store, build, onSwap, log, metrics });
+  const shown = (contract?: string) => shownBy(current.graph(), contracts, contract);
+  const graph = (contract?: string) => shown(contract)?.graph;
+  const feeds = createFeeds({ graph, deadlineMs: DEADLINE_MS, log, metrics });
   const { compose, breaks } = composer;
   const usageStore = createUsageStore(database.pool);
   const usage = createUsage({ addUses: (uses) => usageStore.add(uses), log });
@@ -173,8 +202,8 @@ function createFederation(
   });
   const calls: Actor = { name: 'calls', start: async () => {}, stop: () => dispatcher.destroy() };
 
-  function callSubgraphs(urls: ReadonlyMap<string, string>): CallSubgraph<CallContext> {
-    return createCallSubgraph({
+  function reachSubgraphs(urls: ReadonlyMap<string, string>): SubgraphReach<CallContext> {
+    const deps: Omit<CallDeps, 'timeoutMs'> = {
       dispatcher,
       urlsOf(subgraph) {
         const url = urls.get(subgraph);
@@ -185,26 +214,30 @@ function createFederation(
         const isRegistered = url !== undefined && isRegisteredAt(sighting(subgraph), url);
         return isRegistered ? ((await identities?.headersFor(caller, subgraph)) ?? {}) : {};
       },
-      timeoutMs: config.subgraphTimeoutMs,
       limitBytes: config.subgraphAnswerBytes,
-      areErrorsMasked: config.areErrorsMasked,
+      show: createShow(config.areErrorsMasked, log),
       log,
-    });
+    };
+    return {
+      callSubgraph: createCallSubgraph({ ...deps, timeoutMs: config.subgraphTimeoutMs }),
+      openSource: createOpenSource({ ...deps, mayConnect }),
+    };
+  }
+
+  function onSwap(): void {
+    feeds.followGraph().catch((err: unknown) => log.error({ err }, 'subscriptions cannot follow the graph'));
   }
 
   const trustedDocuments = createTrustedDocumentStore(database.pool);
-  const queries = config.keepsQueries ? createPersistedQueryStore(database.pool) : undefined;
+  const documents = documentsOf(context, database, trustedDocuments);
 
   return {
     store,
     current,
-    documents: createDocuments({
-      persisted: createPersistedQueries({ store: queries, log }),
-      trusted: createTrustedDocuments(trustedDocuments),
-      trust: config.trust,
-      log,
-    }),
+    shown,
+    documents,
     trustedDocuments,
+    begin: createOperations({ graph, feeds, documents, usage, deadlineMs: DEADLINE_MS, log }),
     usage,
     usageStore,
     schemas: createSchemas({ store, usage: usageStore, breaks, changes, readSchema, compose }),
@@ -213,17 +246,33 @@ function createFederation(
   };
 }
 
+/** What clients may name instead of sending it. */
+function documentsOf(
+  { config, log }: ProcessContext<FederationConfig>,
+  database: Database,
+  trusted: TrustedDocumentStore,
+): Documents {
+  const store = config.keepsQueries ? createPersistedQueryStore(database.pool) : undefined;
+  return createDocuments({
+    persisted: createPersistedQueries({ store, log }),
+    trusted: createTrustedDocuments(trusted),
+    trust: config.trust,
+    log,
+  });
+}
+
 interface AppDeps {
   readonly federation: Federation;
   readonly database: Database;
   readonly readCaller: ReadCaller;
+  readonly events: GraphqlEvents;
 }
 
 function buildApp(
   { config, version, log, metrics, tracing, isStopping }: ProcessContext<FederationConfig>,
-  { federation, database, readCaller }: AppDeps,
+  { federation, database, readCaller, events }: AppDeps,
 ) {
-  const { current, store, documents, trustedDocuments, usage, usageStore, schemas, isServing } = federation;
+  const { current, shown, store, documents, trustedDocuments, usage, usageStore, schemas, isServing } = federation;
   return buildServiceApp({
     title: 'Rollcall federation',
     description: 'One graph out of the GraphQL of the services that are registered.',
@@ -237,12 +286,7 @@ function buildApp(
     areKeyed: false,
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [
-      graphqlRoutes({
-        graph: (contract) => shownBy(current.graph(), config.contracts, contract),
-        readCaller,
-        usage,
-        documents,
-      }),
+      graphqlRoutes({ graph: shown, readCaller, usage, documents, events, deadlineMs: DEADLINE_MS }),
       schemaRoutes(schemas),
       supergraphRoutes({ store, adopt: current.adopt }),
       usageRoutes(usageStore),
@@ -257,6 +301,7 @@ function buildApp(
     readCaller,
     closingLimitMs: closingLimitMs(config),
     isStopping,
+    acceptsUpgrade: isWebSocketUpgrade,
     tracing: tracing && { tracer: tracing.tracer, untraced: UNTRACED },
   });
 }

@@ -14,7 +14,7 @@ import { callOf, type Step, sourceOf } from './plan.ts';
 import type { MakePlan } from './planner.ts';
 import type { Selection } from './selection.ts';
 import type { Supergraph } from './supergraph.ts';
-import type { CallSubgraph, GraphError, JsonObject, SubgraphAnswer, SubgraphCall } from './types.ts';
+import type { CallSubgraph, GraphError, JsonObject, OpenSource, SubgraphAnswer, SubgraphCall } from './types.ts';
 import { coerced } from './variables.ts';
 
 /** A request of a client. */
@@ -34,7 +34,7 @@ export interface GraphRequest<Context> {
 }
 
 /** What a client asks for. */
-type GraphOperation = Pick<GraphRequest<unknown>, 'query' | 'variables' | 'operationName' | 'caller'>;
+export type GraphOperation = Pick<GraphRequest<unknown>, 'query' | 'variables' | 'operationName' | 'caller'>;
 
 /** An answer of GraphQL. Without `data` the request was refused, and no subgraph was asked. */
 export interface GraphAnswer {
@@ -48,6 +48,8 @@ export interface GraphAnswer {
 export interface PlannedSubscription<Context> {
   /** What its events come of. */
   readonly source: SubgraphCall;
+  /** As {@link OpenSource}, of the source. */
+  open(context: Context, signal: AbortSignal): AsyncIterable<SubgraphAnswer>;
   /**
    * The client's answer to an event of the source, which is changed by it.
    *
@@ -90,6 +92,7 @@ export interface GraphParts<Context> {
   readonly makePlan: MakePlan;
   readonly costRules: CostRules;
   readonly callSubgraph: CallSubgraph<Context>;
+  readonly openSource: OpenSource<Context>;
   readonly limits: OperationLimits;
   readonly close: () => void;
 }
@@ -117,9 +120,9 @@ const IMPOSSIBLE: GraphAnswer = {
 };
 
 export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context> {
-  const { supergraph, schema, makePlan, callSubgraph, costRules, limits, close } = parts;
+  const { supergraph, schema, makePlan, callSubgraph, openSource, costRules, limits, close } = parts;
   const ground = { schema, supergraph, makePlan, costRules, limits, access: supergraph.access };
-  const operations = new LRUCache<string, Operation>({ max: MOST_OPERATIONS });
+  const operationOf = keepOperations(ground);
   return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription, explain, close };
 
   async function execute(request: GraphRequest<Context>, signal: AbortSignal): Promise<GraphAnswer> {
@@ -145,15 +148,18 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
     if (operation.definition.operation !== OperationTypeNode.SUBSCRIPTION) return undefined;
     const prepared = await prepareRun(operation, request);
     if (!('operation' in prepared)) return prepared;
-    const source = prepared.plan && sourceOf(prepared.plan);
-    if (source === undefined) return refused('The subscription asks for nothing');
+    const fetch = prepared.plan && sourceOf(prepared.plan);
+    if (fetch === undefined) return refused('The subscription asks for nothing');
+    const source = callOf(fetch, prepared.variables);
     return {
-      source: callOf(source, prepared.variables),
-      answer(event, context, signal) {
-        const send = async (call: SubgraphCall) =>
-          call.kind === 'subscription' ? event : callSubgraph(call, context, signal);
-        return carriedOut(prepared, send, signal);
-      },
+      source,
+      open: (context, signal) => openSource(source, context, signal),
+      answer: (event, context, signal) =>
+        carriedOut(
+          prepared,
+          async (call) => (call.kind === 'subscription' ? event : callSubgraph(call, context, signal)),
+          signal,
+        ),
     };
   }
 
@@ -191,13 +197,17 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
     const all = [...withheld, ...completed.errors];
     return all.length === 0 ? { data: completed.data } : { data: completed.data, errors: all };
   }
+}
 
-  function operationOf({ query, operationName }: GraphOperation): Operation | Refused {
+/** Reads operations, each once as long as it is kept. */
+function keepOperations(ground: Parameters<typeof prepare>[1]): (asked: GraphOperation) => Operation | Refused {
+  const operations = new LRUCache<string, Operation>({ max: MOST_OPERATIONS });
+  return ({ query, operationName }) => {
     const key = `${hash('sha256', query)} ${operationName ?? ''}`;
     const known = operations.get(key);
     if (known !== undefined) return known;
     const operation = prepare({ query, operationName }, ground);
     if (!('errors' in operation)) operations.set(key, operation);
     return operation;
-  }
+  };
 }

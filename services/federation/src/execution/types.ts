@@ -39,6 +39,28 @@ export type CallSubgraph<Context> = (
   signal: AbortSignal,
 ) => Promise<SubgraphAnswer>;
 
+/**
+ * Subscribes at a subgraph: what its events bring, read no faster than they are asked for.
+ *
+ * @throws as {@link CallSubgraph}, and SourceErrors; the reason of the signal, once it is aborted.
+ */
+export type OpenSource<Context> = (
+  call: SubgraphCall,
+  context: Context,
+  signal: AbortSignal,
+) => AsyncIterable<SubgraphAnswer>;
+
+/** A subgraph refuses a subscription, or ended it, by errors of GraphQL. Nothing of them is trusted. */
+export class SourceErrors extends Error {
+  readonly errors: unknown;
+
+  constructor(errors: unknown) {
+    super('The service ended the subscription by errors');
+    this.name = 'SourceErrors';
+    this.errors = errors;
+  }
+}
+
 /** An error as clients get it. */
 export interface GraphError {
   readonly message: string;

@@ -1,13 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { commonError } from '@rollcall/platform/common-errors.ts';
 import { apiSchemaSteps } from '../execution/api-schema.ts';
-import { createGraph, type Graph } from '../execution/graph.ts';
+import { createGraph, type Graph, type GraphParts } from '../execution/graph.ts';
 import type { Contracts, GraphSource } from '../execution/graph-source.ts';
 import type { OperationLimits } from '../execution/limits.ts';
 import { planBy } from '../execution/planner.ts';
-import type { CallSubgraph } from '../execution/types.ts';
 import type { Planners } from '../planning/planners.ts';
 import type { InForce } from './current.ts';
+
+/** How the subgraphs of one graph are called. */
+export type SubgraphReach<Context> = Pick<GraphParts<Context>, 'callSubgraph' | 'openSource'>;
 
 export interface GraphBuilderDeps<Context> {
   /** Off the event loop. */
@@ -16,7 +18,7 @@ export interface GraphBuilderDeps<Context> {
   readonly planners: Planners;
   readonly limits: OperationLimits;
   /** @param urls of subgraphs, by name. */
-  readonly callSubgraphs: (urls: ReadonlyMap<string, string>) => CallSubgraph<Context>;
+  readonly reachSubgraphs: (urls: ReadonlyMap<string, string>) => SubgraphReach<Context>;
 }
 
 /** A graph, and parts of it that are shown to some: they are planned and closed with it. */
@@ -33,7 +35,7 @@ export interface GraphWithContracts<Context> extends Graph<Context> {
 export function createGraphBuilder<Context>(
   deps: GraphBuilderDeps<Context>,
 ): (supergraph: string) => Promise<GraphWithContracts<Context>> {
-  const { readGraph, contracts, planners, callSubgraphs, limits } = deps;
+  const { readGraph, contracts, planners, reachSubgraphs, limits } = deps;
   return async (sdl) => {
     const { supergraph, costRules, planner: source, ...pieces } = await readGraph(sdl, contracts);
     const schema = await inTurns(apiSchemaSteps(pieces.pieces));
@@ -44,7 +46,7 @@ export function createGraphBuilder<Context>(
       makePlan: planBy(planner.ask, source.names),
       costRules,
       limits,
-      callSubgraph: callSubgraphs(supergraph.subgraphs),
+      ...reachSubgraphs(supergraph.subgraphs),
       close: () => planner.close(),
     };
     const ofContracts = new Map<string, Graph<Context>>();

@@ -16,6 +16,8 @@ export interface CurrentDeps<Graph extends Closable> {
   readonly store: Pick<GraphStore, 'position' | 'generation' | 'statuses'>;
   /** Builds what answers queries. @throws where the supergraph is none that it can use. */
   readonly build: (supergraph: string) => Promise<Graph>;
+  /** Called once another graph is in force, or none. */
+  readonly onSwap: () => void;
   readonly log: Logger;
   readonly metrics: Registry;
 }
@@ -40,7 +42,7 @@ const LOOK_MS = 500;
 
 /** Follows the generation in the database (docs/decisions/0465). */
 export function createCurrent<Graph extends Closable>(deps: CurrentDeps<Graph>): Current<Graph> {
-  const { store, build, log, metrics } = deps;
+  const { store, build, onSwap, log, metrics } = deps;
   const stopping = new AbortController();
   let inForce: InForce<Graph> | undefined;
   let statuses: ReadonlyMap<string, SubgraphStatus> = new Map();
@@ -77,6 +79,7 @@ export function createCurrent<Graph extends Closable>(deps: CurrentDeps<Graph>):
   function replace(next: InForce<Graph> | undefined): void {
     inForce?.graph.close();
     inForce = next;
+    onSwap();
   }
 
   function adopt(): Promise<void> {

@@ -12,6 +12,10 @@ test.each([
   [`${RESPONSE_TYPE};q=0.5, application/json`, 'application/json'],
   [`${RESPONSE_TYPE};q=0`, 'application/json'],
   [`${RESPONSE_TYPE};q=much`, 'application/json'],
+  ['text/event-stream', 'text/event-stream'],
+  ['text/event-stream, application/json;q=0.9', 'text/event-stream'],
+  ['application/json, text/event-stream', 'application/json'],
+  [`${RESPONSE_TYPE}, text/event-stream`, RESPONSE_TYPE],
 ])('who accepts %s gets %s', (accept, type) => {
   expect(mediaTypeFor(accept)).toBe(type);
 });

@@ -6,6 +6,9 @@ import type { GraphAnswer } from '../execution/graph.ts';
 /** Of answers of GraphQL over HTTP: with it the status says whether the request was executed. */
 export const RESPONSE_TYPE = 'application/graphql-response+json';
 
+/** Of answers that are told one after the other. */
+export const EVENT_STREAM_TYPE = 'text/event-stream';
+
 /** A page of another origin can send none of them without asking first (Fetch, "CORS-safelisted request-header"). */
 const PREFLIGHTED = [
   'graphql-require-preflight',
@@ -28,11 +31,15 @@ export function clientNameOf(headers: IncomingHttpHeaders): string | undefined {
   return typeof name === 'string' && /^[\w .:/@-]{1,64}$/.test(name) ? name : undefined;
 }
 
-/** Pure. The type of the answer: JSON unless the caller names the type of GraphQL, and likes JSON no better. */
+/**
+ * Pure. The type of the answer: JSON unless the caller names the type of GraphQL, and likes JSON no
+ * better; server-sent events where it likes them better than both.
+ */
 export function mediaTypeFor(accept = ''): string {
   const ranges = accept.split(',').map(rangeOf);
-  const ofGraphql = ranges.find(({ type }) => type === RESPONSE_TYPE)?.quality ?? 0;
-  const ofJson = ranges.find(({ type }) => type === 'application/json')?.quality ?? 0;
+  const qualityOf = (name: string) => ranges.find(({ type }) => type === name)?.quality ?? 0;
+  const [ofGraphql, ofJson] = [qualityOf(RESPONSE_TYPE), qualityOf('application/json')];
+  if (qualityOf(EVENT_STREAM_TYPE) > Math.max(ofGraphql, ofJson)) return EVENT_STREAM_TYPE;
   return ofGraphql > 0 && ofGraphql >= ofJson ? RESPONSE_TYPE : 'application/json';
 }
 

@@ -10,6 +10,8 @@ import type { NamedDocument } from '../documents/documents.ts';
 export const LONGEST_QUERY = 15_000;
 /** Of the id of a document. */
 export const DOCUMENT_ID = patternInWords('^[A-Za-z0-9._:-]{1,128}$', 'must be an id of letters, digits and . _ : -');
+/** Variables have most of it. Large bodies would have to wait for their turn. */
+export const BODY_LIMIT_BYTES = 512 * 1024;
 
 const query = Type.String({
   minLength: 1,

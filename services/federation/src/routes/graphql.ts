@@ -10,8 +10,24 @@ import type { CallContext } from '../subgraphs/call-subgraph.ts';
 import { shownCaller } from '../subgraphs/identities.ts';
 import { passedHeaders } from '../subgraphs/passed-headers.ts';
 import type { Usage } from '../usage/usage.ts';
-import { clientNameOf, codeOf, hasPreflight, mediaTypeFor, RESPONSE_TYPE, statusOf } from './graphql-over-http.ts';
-import { type Asked, askedByGet, askedByPost, GraphqlBody, GraphqlQuery } from './graphql-requests.ts';
+import type { GraphqlEvents } from './graphql-events.ts';
+import {
+  clientNameOf,
+  codeOf,
+  EVENT_STREAM_TYPE,
+  hasPreflight,
+  mediaTypeFor,
+  RESPONSE_TYPE,
+  statusOf,
+} from './graphql-over-http.ts';
+import {
+  type Asked,
+  askedByGet,
+  askedByPost,
+  BODY_LIMIT_BYTES,
+  GraphqlBody,
+  GraphqlQuery,
+} from './graphql-requests.ts';
 
 export interface GraphqlDeps {
   /** The graph in force, or what a contract shows of it; undefined: none. @throws ServiceError NOT_FOUND. */
@@ -19,12 +35,10 @@ export interface GraphqlDeps {
   readonly readCaller: ReadCaller;
   readonly usage: Pick<Usage, 'record'>;
   readonly documents: Documents;
+  readonly events: GraphqlEvents;
+  /** For a request that is answered once, in milliseconds. */
+  readonly deadlineMs: number;
 }
-
-/** Variables have most of it. Large bodies would have to wait for their turn. */
-const BODY_LIMIT_BYTES = 512 * 1024;
-/** For the whole request, whatever it asks for. */
-const DEADLINE_MS = 30_000;
 
 const Members = Type.Record(Type.String(), Type.Unknown());
 
@@ -37,18 +51,39 @@ const Answer = Type.Object(
   { description: 'As the specification of GraphQL has it', additionalProperties: true },
 );
 
-/** GraphQL over HTTP. Whose data a caller gets is for each service to decide. */
-export function graphqlRoutes({ graph, readCaller, usage, documents }: GraphqlDeps): Routes {
-  const answers = {
-    tags: ['graphql'],
-    response: {
-      200: {
-        description: 'Executed',
-        content: { 'application/json': { schema: Answer }, [RESPONSE_TYPE]: { schema: Answer } },
+const Events = Type.String({ description: '`next` with an answer for each event, then `complete` (graphql-sse)' });
+
+const answers = {
+  tags: ['graphql'],
+  response: {
+    200: {
+      description: 'Executed',
+      content: {
+        'application/json': { schema: Answer },
+        [RESPONSE_TYPE]: { schema: Answer },
+        [EVENT_STREAM_TYPE]: { schema: Events },
       },
     },
-  };
+  },
+};
 
+const byPost = {
+  bodyLimit: BODY_LIMIT_BYTES,
+  config: { refuses: refusals('NO_GRAPH', 'DEADLINE_EXCEEDED', 'TOO_MANY_SUBSCRIPTIONS') },
+};
+const byGet = {
+  config: {
+    refuses: refusals('CSRF_GUARD', 'MUTATION_BY_GET', 'NO_GRAPH', 'DEADLINE_EXCEEDED', 'TOO_MANY_SUBSCRIPTIONS'),
+  },
+};
+const schemas = {
+  post: { ...answers, summary: 'Execute an operation', body: GraphqlBody },
+  get: { ...answers, summary: 'Execute a query', querystring: GraphqlQuery },
+};
+
+/** GraphQL over HTTP. Whose data a caller gets is for each service to decide. */
+export function graphqlRoutes(deps: GraphqlDeps): Routes {
+  const { graph, readCaller, usage, documents, events, deadlineMs } = deps;
   async function execute(request: FastifyRequest, asked: Asked, signal: AbortSignal): Promise<GraphAnswer> {
     const caller = await readCaller(request);
     const inForce = graph(asked.contract);
@@ -70,13 +105,14 @@ export function graphqlRoutes({ graph, readCaller, usage, documents }: GraphqlDe
   }
 
   async function answer(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<void> {
+    const type = mediaTypeFor(request.headers.accept);
+    if (type === EVENT_STREAM_TYPE) return events.answer(request, reply, asked);
     const left = new AbortController();
     const onClose = () => left.abort(new Error('The caller has left'));
     reply.raw.once('close', onClose);
-    const deadline = AbortSignal.timeout(DEADLINE_MS);
+    const deadline = AbortSignal.timeout(deadlineMs);
     try {
       const executed = await execute(request, asked, AbortSignal.any([left.signal, deadline]));
-      const type = mediaTypeFor(request.headers.accept);
       const status = statusOf(executed, type);
       await reply.status(status).type(`${type}; charset=utf-8`).serializer(JSON.stringify).send(executed);
     } catch (error) {
@@ -90,16 +126,6 @@ export function graphqlRoutes({ graph, readCaller, usage, documents }: GraphqlDe
       reply.raw.off('close', onClose);
     }
   }
-
-  const byPost = {
-    bodyLimit: BODY_LIMIT_BYTES,
-    config: { refuses: refusals('NO_GRAPH', 'DEADLINE_EXCEEDED') },
-  };
-  const byGet = { config: { refuses: refusals('CSRF_GUARD', 'MUTATION_BY_GET', 'NO_GRAPH', 'DEADLINE_EXCEEDED') } };
-  const schemas = {
-    post: { ...answers, summary: 'Execute an operation', body: GraphqlBody },
-    get: { ...answers, summary: 'Execute a query', querystring: GraphqlQuery },
-  };
 
   async function answerGet(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<void> {
     if (!hasPreflight(request.headers)) throw federationError('CSRF_GUARD');

@@ -4,7 +4,7 @@ import { GraphQLError } from 'graphql/index.js';
 import type { Dispatcher } from 'undici';
 import type { CallSubgraph, SubgraphAnswer } from '../execution/types.ts';
 import type { ShownCaller } from './identities.ts';
-import { maskedErrors } from './masking.ts';
+import type { Show } from './masking.ts';
 
 /** What calls of subgraphs take over from the request of a client. */
 export interface CallContext {
@@ -14,6 +14,7 @@ export interface CallContext {
   readonly caller: ShownCaller | undefined;
 }
 
+/** How subgraphs are reached. */
 export interface CallDeps {
   /** Connects only where it may, and keeps connections. */
   readonly dispatcher: Dispatcher;
@@ -24,8 +25,7 @@ export interface CallDeps {
   /** From the call to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly limitBytes: number;
-  /** Whether clients get the messages of errors of subgraphs. */
-  readonly areErrorsMasked: boolean;
+  readonly show: Show;
   readonly log: Logger;
 }
 
@@ -36,7 +36,7 @@ const JSON_BOTH_WAYS = { 'content-type': 'application/json', accept: 'applicatio
  * query had no answer. What is not an answer of GraphQL is an error with the code SUBGRAPH_UNAVAILABLE.
  */
 export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
-  const { dispatcher, urlsOf, identityFor, timeoutMs, limitBytes, areErrorsMasked, log } = deps;
+  const { dispatcher, urlsOf, identityFor, timeoutMs, limitBytes, show, log } = deps;
   const turns = new Map<string, number>();
 
   return async ({ subgraph, query, variables, operationName, kind }, { headers, caller }, signal) => {
@@ -46,12 +46,12 @@ export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
     const identity = caller === undefined ? {} : await identityFor(caller, subgraph);
     signal.throwIfAborted();
     try {
-      return shown(subgraph, await post(first));
+      return show(subgraph, await post(first));
     } catch (error) {
       signal.throwIfAborted();
       const [second] = others;
       if (!mayTryAgain(error) || second === undefined) throw error;
-      return shown(subgraph, await post(second));
+      return show(subgraph, await post(second));
     }
 
     async function post(url: string): Promise<SubgraphAnswer> {
@@ -82,13 +82,6 @@ export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
     turns.set(subgraph, begin + 1);
     return [...urls.slice(begin), ...urls.slice(0, begin)];
   }
-
-  function shown(subgraph: string, answer: SubgraphAnswer): SubgraphAnswer {
-    if (!Array.isArray(answer.errors) || answer.errors.length === 0) return answer;
-    const errors = maskedErrors(answer.errors);
-    log.warn({ subgraph, codes: errors.map(({ extensions }) => extensions.code) }, 'a subgraph answered with errors');
-    return areErrorsMasked ? { ...answer, errors } : answer;
-  }
 }
 
 function answerOf(body: string): SubgraphAnswer {
@@ -101,6 +94,7 @@ function answerOf(body: string): SubgraphAnswer {
   throw unavailable('The service did not answer as GraphQL');
 }
 
-function unavailable(message: string): GraphQLError {
+/** What clients hear of a subgraph that cannot be had. */
+export function unavailable(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'SUBGRAPH_UNAVAILABLE' } });
 }

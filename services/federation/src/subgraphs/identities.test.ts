@@ -3,7 +3,7 @@ import { createLogger } from '@rollcall/platform/process/log.ts';
 import { beforeEach, expect, test } from 'vitest';
 import { createSubgraphIdentities, type ShownCaller, type SubgraphIdentities, shownCaller } from './identities.ts';
 
-const anna = { subject: 'anna ü', tier: 'free', scopes: new Set(['a', 'b']) };
+const anna = { subject: 'anna ü', tier: 'free', scopes: new Set(['a', 'b']), expiresAtMs: 1e15 };
 const caller: ShownCaller = { ...anna, token: 'shown', kind: 'jwt' };
 let nowMs: number;
 let asked: Readonly<Record<string, string>>[];

@@ -1,3 +1,19 @@
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import type { SubgraphAnswer } from '../execution/types.ts';
+
+/** What clients may see of an answer of a subgraph. Its errors are logged, without their words. */
+export type Show = (subgraph: string, answer: SubgraphAnswer) => SubgraphAnswer;
+
+/** @param areErrorsMasked whether clients do not get the messages of errors of subgraphs. */
+export function createShow(areErrorsMasked: boolean, log: Logger): Show {
+  return (subgraph, answer) => {
+    if (!Array.isArray(answer.errors) || answer.errors.length === 0) return answer;
+    const errors = maskedErrors(answer.errors);
+    log.warn({ subgraph, codes: errors.map(({ extensions }) => extensions.code) }, 'a subgraph answered with errors');
+    return areErrorsMasked ? { ...answer, errors } : answer;
+  };
+}
+
 /** An error of a subgraph as clients get it where its words are not for them. */
 export interface MaskedError {
   readonly message: string;

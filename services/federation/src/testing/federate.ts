@@ -71,6 +71,7 @@ export function federate(
     costRules: source.costRules,
     limits: { ...LIMITS, ...limits },
     callSubgraph,
+    openSource: () => ReadableStream.from([]),
     close: () => undefined,
   });
   const federated: TestGraph = { graph, calls, interfere: undefined, ask, asked, sent };

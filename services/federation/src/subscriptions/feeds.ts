@@ -1,0 +1,100 @@
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import { Gauge, type Registry } from 'prom-client';
+import type { Graph, PlannedSubscription } from '../execution/graph.ts';
+import type { GraphError } from '../execution/types.ts';
+import { Feed, type Listener, type SubscribedOperation } from './feed.ts';
+
+export interface FeedsDeps<Context> {
+  /** The graph in force, or what a contract shows of it; undefined: none. */
+  readonly graph: (contract: string | undefined) => Graph<Context> | undefined;
+  /** For one event, in milliseconds. */
+  readonly deadlineMs: number;
+  /** Those that another graph ends do so over this time; 5 s when absent. */
+  readonly endingMs?: number;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+/** A subscription that is to begin. */
+interface Joining<Context> {
+  /** Equal ones of one caller have the same; undefined: nobody else may listen to it. */
+  readonly key: string | undefined;
+  readonly operation: SubscribedOperation;
+  readonly planned: PlannedSubscription<Context>;
+}
+
+/** All subscriptions of this replica. */
+export interface Feeds<Context> {
+  /** @returns what lets the listener leave. */
+  join(joining: Joining<Context>, listener: Listener<Context>): () => void;
+  /** To be called when another graph is in force. */
+  followGraph(): Promise<void>;
+}
+
+/** Clients that subscribe again do not all come at once. */
+const ENDING_MS = 5000;
+const CHANGED: GraphError = {
+  message: 'The graph has changed so that the subscription cannot go on; subscribe again',
+  extensions: { code: 'GRAPH_CHANGED' },
+};
+
+/** Subscriptions at subgraphs, shared by those of one caller that ask for the same (docs/decisions/0486). */
+export function createFeeds<Context>(deps: FeedsDeps<Context>): Feeds<Context> {
+  const { graph, deadlineMs, endingMs = ENDING_MS, log, metrics } = deps;
+  /** With their keys. */
+  const feeds = new Map<Feed<Context>, string | undefined>();
+  /** Those that somebody may join. */
+  const byKey = new Map<string, Feed<Context>>();
+  const ending = new Set<Feed<Context>>();
+  void new Gauge({
+    name: 'rollcall_federation_subscriptions',
+    help: 'Subscriptions at services of the graph.',
+    registers: [metrics],
+    collect() {
+      this.set(feeds.size);
+    },
+  });
+
+  function begin({ key, operation, planned }: Joining<Context>): Feed<Context> {
+    const feed: Feed<Context> = new Feed({ operation, planned, deadlineMs, log, onEnd: () => remove(feed) });
+    feeds.set(feed, key);
+    if (key !== undefined) byKey.set(key, feed);
+    return feed;
+  }
+
+  function remove(feed: Feed<Context>): void {
+    close(feed);
+    feeds.delete(feed);
+    ending.delete(feed);
+  }
+
+  /** Nobody joins it any more. */
+  function close(feed: Feed<Context>): void {
+    const key = feeds.get(feed);
+    if (key !== undefined && byKey.get(key) === feed) byKey.delete(key);
+  }
+
+  function endSoon(feed: Feed<Context>): void {
+    close(feed);
+    ending.add(feed);
+    setTimeout(() => feed.end([CHANGED]), Math.random() * endingMs).unref();
+  }
+
+  return {
+    join(joining, listener) {
+      const known = joining.key === undefined ? undefined : byKey.get(joining.key);
+      return (known ?? begin(joining)).add(listener);
+    },
+    async followGraph() {
+      for (const feed of feeds.keys()) {
+        const { contract } = feed.operation;
+        const next = graph(contract);
+        const planned = await next?.subscription(feed.operation).catch(() => undefined);
+        // Who hears of the one after it looks at all again.
+        if (graph(contract) !== next) return;
+        const goesOn = planned !== undefined && 'source' in planned && feed.goOnBy(planned);
+        if (!goesOn && feeds.has(feed) && !ending.has(feed)) endSoon(feed);
+      }
+    },
+  };
+}

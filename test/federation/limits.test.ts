@@ -29,6 +29,37 @@ test('what is too much is 400 for everybody, and no service is asked', async () 
   expect(nodes.asked).toEqual([]);
 });
 
+/** Of five services each knows a part of an interface. */
+function partOf(name: string, more: string, types: number): string {
+  const all = Array.from({ length: types }, (_, n) => n);
+  return `extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
+    ${more === '' ? '' : 'type Query { node: Node }'} interface Node { id: ID! ${name}: String ${more} }
+    ${all.map((n) => `type T${n} implements Node @key(fields: "id") { id: ID! ${name}: String ${more} }`).join(' ')}`;
+}
+
+test('what cannot be planned is refused, and other operations go on', async () => {
+  const { call, callerOf } = await startFederation();
+  const anybody = await callerOf(undefined);
+  const root = { Query: { node: () => ({ __typename: 'T1', id: '1' }) } };
+  for (const name of ['a', 'b', 'c', 'd', 'e']) {
+    const sdl = partOf(name, name === 'a' ? 'next: Node' : '', 20);
+    const { url: serviceUrl } = await startSubgraph({ sdl, resolvers: name === 'a' ? root : {} });
+    await call('POST', '/schemas/introspect', { body: { serviceUrl, name } });
+  }
+  const ask = async (query: string) => {
+    const { status, body } = await anybody('POST', '/graphql', { body: { query } });
+    return [status, body];
+  };
+  const bomb = `{ node { ${'next { '.repeat(10)} id ${'} '.repeat(10)} } }`;
+  const both = await Promise.all([ask(bomb), ask('{ node { id } }')]);
+  expect(both).toEqual([
+    [400, refused('PLAN_LIMIT_EXCEEDED')],
+    [200, { data: { node: { id: '1' } } }],
+  ]);
+  expect(await ask(bomb)).toEqual([400, refused('PLAN_LIMIT_EXCEEDED')]);
+  expect(await ask('{ node { __typename } }')).toEqual([200, { data: { node: { __typename: 'T1' } } }]);
+});
+
 test('settings say how much is too much', async () => {
   const { query } = await start({
     ROLLCALL_QUERY_TOKENS: '100',

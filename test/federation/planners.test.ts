@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { compose } from '@rollcall/federation/composition/compose.ts';
 import { readGraph } from '@rollcall/federation/execution/graph-source.ts';
+import { PlanLimitError } from '@rollcall/federation/execution/planner.ts';
 import { createPlanners, type Planner, type Planners } from '@rollcall/federation/planning/planners.ts';
 import { expect, onTestFinished, test } from 'vitest';
 
@@ -77,6 +78,34 @@ test('a process that is killed is replaced, and who waits gets the plan', async 
   for (const { kind } of await planned) expect(kind).toBe('QueryPlan');
   const [another] = running();
   expect(another).not.toBe(pid);
+});
+
+/** Services of which each knows a part of an interface: to plan what is deep in it is too much for the planner. */
+function interfaceOf(types: number): string {
+  const all = Array.from({ length: types }, (_, n) => n);
+  const subgraphs = ['a', 'b', 'c', 'd', 'e'].map((name, index) => {
+    const more = index === 0 ? 'next: Node' : '';
+    const sdl = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
+      ${index === 0 ? 'type Query { node: Node }' : ''} interface Node { id: ID! ${name}: String ${more} }
+      ${all.map((n) => `type T${n} implements Node @key(fields: "id") { id: ID! ${name}: String ${more} }`).join(' ')}`;
+    return { name, url: `http://${name}`, sdl };
+  });
+  return readGraph(compose(subgraphs).supergraph ?? '', {}).planner.sdl;
+}
+
+test.each([
+  ['time', 2, 'b'],
+  ['memory', 10, 'id'],
+])('a plan that takes too much %s ends with its process, and those of others are made', async (_, depth, field) => {
+  const running = watchProcesses();
+  const planner = await start().load(interfaceOf(20));
+  const [pid] = running();
+  const bomb = planner.ask(`{ node { ${'next { '.repeat(depth)} ${field} ${'} '.repeat(depth)} } }`, undefined);
+  const usual = () => planner.ask('{ node { id } }', undefined);
+  const others = [usual(), usual()];
+  await expect(bomb).rejects.toBeInstanceOf(PlanLimitError);
+  for (const { kind } of [...(await Promise.all(others)), await usual()]) expect(kind).toBe('QueryPlan');
+  expect(running()).not.toContain(pid);
 });
 
 test('a large graph has a process of its own, which ends with it', async () => {

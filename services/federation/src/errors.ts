@@ -18,6 +18,7 @@ export const errorCatalogue = {
   },
   REPETITION_LIMIT_EXCEEDED: { status: 400, message: 'The operation asks for fields of one name too often' },
   VARIABLE_LIMIT_EXCEEDED: { status: 400, message: 'A variable has more than 32 levels of lists and objects' },
+  PLAN_LIMIT_EXCEEDED: { status: 400, message: 'It takes too long to plan the operation' },
   COST_LIMIT_EXCEEDED: {
     status: 400,
     message: 'The operation would cost too much; ask for shorter lists, or for less',

@@ -185,6 +185,7 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
     if (variant.isWithheld) return { data: null, errors: withheld };
     const plan = await variant.plan();
     if (plan === 'impossible') return IMPOSSIBLE;
+    if (plan === 'too large') return refused('It takes too long to plan the operation', 'PLAN_LIMIT_EXCEEDED');
     return { operation, variables: variables.values, plan, selection, withheld, cost };
   }
 

@@ -1,3 +1,4 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
 import {
   type DocumentNode,
   executeSync,
@@ -20,7 +21,7 @@ import { askInterfaces } from './interface-fields.ts';
 import type { OperationLimits } from './limits.ts';
 import type { Step } from './plan.ts';
 import { asksSubgraphs, plannedDocument } from './planned-document.ts';
-import type { MakePlan } from './planner.ts';
+import { type MakePlan, PlanLimitError, ProcessLostError } from './planner.ts';
 import { Selection } from './selection.ts';
 import type { Supergraph } from './supergraph.ts';
 import type { GraphError, JsonObject } from './types.ts';
@@ -36,9 +37,11 @@ export interface Variant {
   readonly isWithheld: boolean;
   /**
    * Plans it, unless it is planned. Undefined: it asks no subgraph. 'impossible': no subgraphs together
-   * can answer it.
+   * can answer it. 'too large': to plan it takes too long.
+   *
+   * @throws ServiceError UNAVAILABLE where the planner was lost.
    */
-  readonly plan: () => Promise<Step | 'impossible' | undefined>;
+  readonly plan: () => Promise<Step | 'impossible' | 'too large' | undefined>;
 }
 
 /** Of one operation that are kept. */
@@ -119,13 +122,20 @@ export class Operation {
     const { fields, errors } = withhold(definition, scope, { unmet, conditions });
     const selection = new Selection([definition.selectionSet], { ...scope, variables: conditions, withheld: fields });
     const asked = selection.fieldsOf(this.root);
+    const make = () => this.#plan(conditions, fields);
     let plan: ReturnType<Variant['plan']> | undefined;
     return {
       selection,
       cost: costOf(definition, { ...scope, rules, listSize: limits.listSize, conditions }),
       withheld: errors,
       isWithheld: asked.length > 0 && asked.every(({ isWithheld }) => isWithheld),
-      plan: () => (plan ??= this.#plan(conditions, fields)),
+      plan() {
+        plan ??= make().catch((error: unknown) => {
+          plan = undefined;
+          throw error;
+        });
+        return plan;
+      },
     };
   }
 
@@ -137,8 +147,9 @@ export class Operation {
     if (!asksSubgraphs(planned)) return undefined;
     try {
       return await makePlan(print(planned), name);
-    } catch {
-      return 'impossible';
+    } catch (error) {
+      if (error instanceof ProcessLostError) throw commonError('UNAVAILABLE', { cause: error });
+      return error instanceof PlanLimitError ? 'too large' : 'impossible';
     }
   }
 

@@ -1,14 +1,24 @@
 import { type QueryPlan, QueryPlanner } from '@graphql-hive/router-query-planner';
 import { readPlan, type Step } from './plan.ts';
 
-/** Has the planner plan. @throws Error where the subgraphs together cannot answer the operation. */
+/** The planner was stopped, as it took too long or too much memory. It would again. */
+export class PlanLimitError extends Error {}
+
+/** The process of the planner has ended before it answered, by itself or by somebody. */
+export class ProcessLostError extends Error {}
+
+/**
+ * Has the planner plan.
+ *
+ * @throws PlanLimitError, ProcessLostError. @throws Error where the subgraphs together cannot answer the operation.
+ */
 export type AskPlanner = (query: string, operationName: string | undefined) => Promise<QueryPlan>;
 
 /**
  * Makes a query plan.
  *
  * @returns undefined where there is nothing to fetch.
- * @throws Error where the subgraphs together cannot answer the operation.
+ * @throws as `AskPlanner`.
  */
 export type MakePlan = (query: string, operationName: string | undefined) => Promise<Step | undefined>;
 

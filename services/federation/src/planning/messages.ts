@@ -16,4 +16,4 @@ export type Order =
 export type Report =
   | { readonly kind: 'loaded'; readonly planner: number; readonly failure?: string }
   | { readonly kind: 'planned'; readonly plan: number; readonly made: QueryPlan }
-  | { readonly kind: 'failed'; readonly plan: number; readonly failure: string };
+  | { readonly kind: 'failed'; readonly plan: number; readonly failure: string; readonly isBeyondLimit: boolean };

@@ -1,17 +1,15 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { QueryPlan } from '@graphql-hive/router-query-planner';
+import { PlanLimitError, ProcessLostError } from '../execution/planner.ts';
 import type { Order, Report } from './messages.ts';
-
-/** The process has ended, by itself or by somebody, before it answered. */
-export class ProcessLostError extends Error {}
 
 /** A process with planners in it. */
 export interface PlannerChild {
   readonly isOver: () => boolean;
   /** @throws Error for what is no supergraph, ProcessLostError. */
   load(planner: number, sdl: string): Promise<void>;
-  /** @throws Error where there is no plan, ProcessLostError. */
+  /** @throws as `AskPlanner`. */
   plan(planner: number, query: string, operationName: string | undefined): Promise<QueryPlan>;
   drop(planner: number): void;
   end(): void;
@@ -41,7 +39,7 @@ export function startPlannerChild(): PlannerChild {
       return;
     }
     if (report.kind === 'planned') plans.get(report.plan)?.resolve(report.made);
-    else plans.get(report.plan)?.reject(new Error(report.failure));
+    else plans.get(report.plan)?.reject(new (report.isBeyondLimit ? PlanLimitError : Error)(report.failure));
     plans.delete(report.plan);
   });
   child.on('exit', lost);

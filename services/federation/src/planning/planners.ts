@@ -1,8 +1,7 @@
 import type { QueryPlan } from '@graphql-hive/router-query-planner';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
-import type { AskPlanner } from '../execution/planner.ts';
+import { type AskPlanner, ProcessLostError } from '../execution/planner.ts';
 import { createHosts, type Hosts, type Place } from './hosts.ts';
-import { ProcessLostError } from './planner-child.ts';
 
 /** The planner of one supergraph. */
 export interface Planner {
@@ -53,7 +52,11 @@ function plannerOf(sdl: string, hosts: Hosts): Planner & { readonly ready: () =>
   }
 
   async function askOnce(query: string, operationName: string | undefined): Promise<QueryPlan> {
-    const known = place();
+    let known = place();
+    if ((await known).host.child.isOver()) {
+      unplace(known);
+      known = place();
+    }
     try {
       const { host, planner } = await known;
       return await host.child.plan(planner, query, operationName);

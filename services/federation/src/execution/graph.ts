@@ -121,7 +121,7 @@ const IMPOSSIBLE: GraphAnswer = {
 
 export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context> {
   const { supergraph, schema, makePlan, callSubgraph, openSource, costRules, limits, close } = parts;
-  const ground = { schema, supergraph, makePlan, costRules, limits, access: supergraph.access };
+  const ground = { schema, supergraph, makePlan, costRules, limits };
   const operationOf = keepOperations(ground);
   return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription, explain, close };
 

@@ -11,7 +11,7 @@ import {
   type OperationDefinitionNode,
   print,
 } from 'graphql/index.js';
-import { type AccessRule, type AccessRules, type Caller, meets } from './access-rules.ts';
+import { type AccessRule, type Caller, meets } from './access-rules.ts';
 import { conditionsOf } from './conditions.ts';
 import { type Cost, costOf } from './cost.ts';
 import type { CostRules } from './cost-rules.ts';
@@ -54,7 +54,6 @@ export interface Ground {
   readonly makePlan: MakePlan;
   readonly costRules: CostRules;
   readonly limits: OperationLimits;
-  readonly access: AccessRules;
 }
 
 /** Reads and checks an operation. Errors are those of the request, before anything is executed. */
@@ -97,8 +96,8 @@ export class Operation {
     this.definition = parts.definition;
     this.root = parts.root;
     this.#parts = parts;
-    const { document, schema, access } = parts;
-    this.#scope = { schema, access, fragments: fragmentsOf(document) };
+    const { document, schema, supergraph } = parts;
+    this.#scope = { schema, access: supergraph.access, fragments: fragmentsOf(document) };
     this.#rules = rulesOf(this.definition, this.#scope);
     this.#conditions = conditionsOf(document);
   }

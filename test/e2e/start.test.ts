@@ -196,6 +196,11 @@ test('federation answers by one graph of communication and payment', async () =>
   await expect
     .poll(() => query('{ user(id: "u-1") { name payments { id } } }'), { timeout: 30_000 })
     .toEqual({ data: { user: { name: 'Ada', payments: [] } } });
+  await expect
+    .poll(() => kubectl('describe', 'sreg', '-l', 'rollcall.dev/service=payment'), { timeout: 30_000 })
+    .toMatch(
+      /newest schema is in the graph\s+Observed Generation: +1\s+Reason: +InGraph\s+Status: +True\s+Type: +Composed/,
+    );
 });
 
 test('a mail of a template reaches the mail server', async () => {

@@ -37,7 +37,7 @@ interface TokenOptions {
   readonly lasts?: string;
 }
 
-interface GraphqlAnswer {
+export interface GraphqlAnswer {
   readonly data?: Readonly<Record<string, unknown>> | null;
   readonly errors?: readonly {
     readonly message: string;

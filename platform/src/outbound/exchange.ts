@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { type Dispatcher, request } from 'undici';
 import { errorMessage } from '../errors.ts';
 
@@ -16,8 +17,10 @@ export interface HttpAnswer {
   readonly status: number;
   /** By their names in lower case; of those that came more than once, the first. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Up to the limit, as UTF-8. */
+  /** Up to the limit, as UTF-8; bytes that are none are replaced. */
   readonly body: string;
+  /** Whether all that was read is UTF-8. */
+  readonly isUtf8: boolean;
   /** Whether there was more than the limit. */
   readonly cut: boolean;
   readonly tookMs: number;
@@ -98,7 +101,10 @@ function firstOfEach(headers: Readonly<Record<string, string | string[] | undefi
 }
 
 /** Leaving the loop early closes the connection. */
-async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<{ body: string; cut: boolean }> {
+async function readUpTo(
+  body: AsyncIterable<Uint8Array>,
+  limitBytes: number,
+): Promise<Pick<HttpAnswer, 'body' | 'cut' | 'isUtf8'>> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body) {
@@ -106,5 +112,6 @@ async function readUpTo(body: AsyncIterable<Uint8Array>, limitBytes: number): Pr
     size += chunk.byteLength;
     if (size > limitBytes) break;
   }
-  return { body: Buffer.concat(chunks).subarray(0, limitBytes).toString('utf8'), cut: size > limitBytes };
+  const bytes = Buffer.concat(chunks).subarray(0, limitBytes);
+  return { body: bytes.toString('utf8'), isUtf8: isUtf8(bytes), cut: size > limitBytes };
 }

@@ -42,6 +42,12 @@ const schema = Type.Object({
     default: 16 * 1024 * 1024,
     description: 'Largest answer of a subgraph',
   }),
+  ROLLCALL_SUBGRAPH_CALLS: Type.Integer({
+    minimum: 1,
+    maximum: 10_000,
+    default: 100,
+    description: 'Calls of one subgraph at a time, by each replica; ten times as many may wait',
+  }),
   ROLLCALL_SUBGRAPH_ERRORS: Type.Enum(['masked', 'shown'], {
     default: 'masked',
     description: 'Whether callers read the messages of errors of subgraphs',
@@ -131,6 +137,7 @@ export function federationConfig(environment: Environment) {
     subgraphAnswerBytes: parsed.ROLLCALL_SUBGRAPH_ANSWER_BYTES,
     contracts: contractsOf(parsed.ROLLCALL_CONTRACTS),
     usageDays: parsed.ROLLCALL_USAGE_DAYS,
+    mostSubgraphCalls: parsed.ROLLCALL_SUBGRAPH_CALLS,
     areErrorsMasked: parsed.ROLLCALL_SUBGRAPH_ERRORS === 'masked',
     keepsQueries: parsed.ROLLCALL_PERSISTED_QUERIES === 'on',
     trust: parsed.ROLLCALL_TRUSTED_DOCUMENTS,

@@ -18,14 +18,13 @@ import { createComposer } from './composition/composer.ts';
 import { type FederationConfig, federationConfig } from './config.ts';
 import { createPolling } from './discovery/polling.ts';
 import { createSchemaReader } from './discovery/read-schema.ts';
-import { isRegisteredAt, urlsOf } from './discovery/registrations.ts';
 import { createRegistryActors } from './discovery/registry-actors.ts';
 import { createDocuments, type Documents } from './documents/documents.ts';
 import { createPersistedQueries } from './documents/persisted-queries.ts';
 import { createTrustedDocuments, type TrustedDocumentStore } from './documents/trusted-documents.ts';
 import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
-import { createGraphBuilder, type SubgraphReach, shownBy } from './graphs/build-graph.ts';
+import { createGraphBuilder, shownBy } from './graphs/build-graph.ts';
 import { createCurrent } from './graphs/current.ts';
 import { createPlanners } from './planning/planners.ts';
 import { documentRoutes } from './routes/documents.ts';
@@ -41,10 +40,8 @@ import { createGraphStore, pruneGenerations } from './store/graph-store.ts';
 import { createPersistedQueryStore, prunePersistedQueries } from './store/persisted-query-store.ts';
 import { createTrustedDocumentStore } from './store/trusted-document-store.ts';
 import { createUsageStore, pruneOperations } from './store/usage-store.ts';
-import { type CallContext, type CallDeps, createCallSubgraph } from './subgraphs/call-subgraph.ts';
 import { createSubgraphIdentities, type SubgraphIdentities } from './subgraphs/identities.ts';
-import { createShow } from './subgraphs/masking.ts';
-import { createOpenSource } from './subgraphs/open-source.ts';
+import { createReach } from './subgraphs/reach.ts';
 import { createFeeds } from './subscriptions/feeds.ts';
 import { createOperations } from './subscriptions/operations.ts';
 import { createUsage } from './usage/usage.ts';
@@ -181,6 +178,13 @@ function createFederation(
   const composer = createComposer();
   const planners = createPlanners();
   const { limits, contracts } = config;
+  const reachSubgraphs = createReach(context, {
+    dispatcher,
+    mayConnect,
+    identities,
+    sighting: (service) => sighting(service),
+    isInGraph: (service) => current.graph()?.graph.subgraphs.has(service) === true,
+  });
   const build = createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, reachSubgraphs, limits });
   const current = createCurrent({ store, build, onSwap, log, metrics });
   const shown = (contract?: string) => shownBy(current.graph(), contracts, contract);
@@ -201,28 +205,6 @@ function createFederation(
     log,
   });
   const calls: Actor = { name: 'calls', start: async () => {}, stop: () => dispatcher.destroy() };
-
-  function reachSubgraphs(urls: ReadonlyMap<string, string>): SubgraphReach<CallContext> {
-    const deps: Omit<CallDeps, 'timeoutMs'> = {
-      dispatcher,
-      urlsOf(subgraph) {
-        const url = urls.get(subgraph);
-        return url === undefined ? [] : urlsOf(sighting(subgraph), url);
-      },
-      async identityFor(caller, subgraph) {
-        const url = urls.get(subgraph);
-        const isRegistered = url !== undefined && isRegisteredAt(sighting(subgraph), url);
-        return isRegistered ? ((await identities?.headersFor(caller, subgraph)) ?? {}) : {};
-      },
-      limitBytes: config.subgraphAnswerBytes,
-      show: createShow(config.areErrorsMasked, log),
-      log,
-    };
-    return {
-      callSubgraph: createCallSubgraph({ ...deps, timeoutMs: config.subgraphTimeoutMs }),
-      openSource: createOpenSource({ ...deps, mayConnect }),
-    };
-  }
 
   function onSwap(): void {
     feeds.followGraph().catch((err: unknown) => log.error({ err }, 'subscriptions cannot follow the graph'));

@@ -41,6 +41,9 @@ export async function carryOut(step: Step, run: Run): Promise<void> {
   }
 }
 
+/** More are of no use to people, and one entity in many places has each of its errors in each. */
+const MOST_ERRORS = 1000;
+
 async function fetch(step: Fetch, run: Run): Promise<void> {
   const asked = represent(step.lookups, run.data, run.supergraph);
   if (step.lookups.length > 0 && asked.found.every(({ entities }) => entities.length === 0)) return;
@@ -49,7 +52,10 @@ async function fetch(step: Fetch, run: Run): Promise<void> {
   try {
     const answer = await run.send(callOf(step, run.variables, asked.byVariable));
     const errors = readErrors(answer.errors, step.subgraph);
-    run.errors.push(...errors.flatMap((error) => places.place(error)));
+    for (const error of errors) {
+      if (run.errors.length >= MOST_ERRORS) break;
+      for (const placed of places.place(error)) run.errors.push(placed);
+    }
     const problem = take(answer.data, { step, asked, run });
     if (problem !== undefined && errors.length === 0) {
       run.errors.push(...places.everywhere(invalidAnswer(problem, step.subgraph)));
@@ -99,6 +105,9 @@ class Places {
   readonly #asked: Representations;
   readonly #data: JsonObject;
   readonly #names: ReadonlyMap<string, string>;
+  readonly #places = new Map<Found, ReadonlyMap<number, readonly AnswerPath[]>>();
+  /** What all places of a lookup have in common. */
+  #common: readonly AnswerPath[] | undefined;
 
   constructor(step: Fetch, asked: Representations, data: JsonObject) {
     this.#step = step;
@@ -115,8 +124,8 @@ class Places {
     }
     const [field, index, ...below] = path;
     const found = this.#asked.found.find(({ lookup }) => lookup.field === field);
-    const places = found === undefined ? [] : this.#placesOf(found, index);
-    if (places.length === 0) return this.everywhere(rest);
+    const places = found && typeof index === 'number' ? this.#placesOf(found).get(index) : undefined;
+    if (places === undefined) return this.everywhere(rest);
     return places.map((place) => ({ ...rest, path: [...place, ...this.#renamed(below)] }));
   }
 
@@ -124,18 +133,27 @@ class Places {
   everywhere(error: Omit<GraphError, 'path'>): readonly GraphError[] {
     if (this.#step.lookups.length === 0)
       return rootKeys(this.#step.query).map((key) => ({ ...error, path: this.#renamed([key]) }));
-    return this.#asked.found.flatMap((found) => {
-      const [first, ...others] = this.#placesOf(found);
-      return first === undefined ? [] : [{ ...error, path: others.reduce(commonPath, first) }];
+    this.#common ??= this.#asked.found.flatMap((found) => {
+      const places = [...this.#placesOf(found).values()].flat();
+      return places.length === 0 ? [] : [places.reduce(commonPath)];
     });
+    return this.#common.map((path) => ({ ...error, path }));
   }
 
-  /** The places of the entities of a lookup, or of those with one representation. */
-  #placesOf({ lookup, entities }: Found, representation?: string | number): readonly AnswerPath[] {
-    const places = lookup.paths.map((path) => placesOf(this.#data, path));
-    return entities
-      .filter((one) => representation === undefined || one.representation === representation)
-      .flatMap(({ entity }) => places.flatMap((of) => of.get(entity) ?? []));
+  /** By representation. Found once: there may be an error for each of many entities. */
+  #placesOf(found: Found): ReadonlyMap<number, readonly AnswerPath[]> {
+    const known = this.#places.get(found);
+    if (known !== undefined) return known;
+    const { lookup, entities } = found;
+    const byPath = lookup.paths.map((path) => placesOf(this.#data, path));
+    const places = new Map<number, AnswerPath[]>();
+    for (const { entity, representation } of entities) {
+      const before = places.get(representation) ?? [];
+      places.set(representation, before);
+      for (const of of byPath) for (const place of of.get(entity) ?? []) before.push(place);
+    }
+    this.#places.set(found, places);
+    return places;
   }
 
   #renamed(path: AnswerPath): AnswerPath {

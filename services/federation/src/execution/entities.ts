@@ -93,8 +93,11 @@ export function placesOf(data: JsonObject, path: EntityPath): ReadonlyMap<JsonOb
       return;
     }
     if (!isObject(value)) return;
-    if (step === undefined) places.set(value, [...(places.get(value) ?? []), place]);
-    else if (step !== 'items' && 'field' in step) visit(value[step.field], depth + 1, [...place, step.field]);
+    if (step === undefined) {
+      const before = places.get(value);
+      if (before === undefined) places.set(value, [place]);
+      else before.push(place);
+    } else if (step !== 'items' && 'field' in step) visit(value[step.field], depth + 1, [...place, step.field]);
   }
 }
 

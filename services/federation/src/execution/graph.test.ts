@@ -212,6 +212,7 @@ describe('subgraphs that answer wrongly', () => {
     ['nothing', {}],
     ['text', { data: 'text' }],
     ['fewer entities than were asked for', { data: { _entities: [{ critic: { name: 'F' } }] } }],
+    ['more entities than were asked for', { data: { _entities: [1, 2, 3].map(() => ({ critic: { name: 'F' } })) } }],
     ['no list of entities', { data: { _entities: {} } }],
   ])('%s', async (_, answer) => {
     const graph = library();
@@ -241,6 +242,39 @@ describe('subgraphs that answer wrongly', () => {
       data: { book: expected },
       errors: [expect.objectContaining({ extensions: { code: 'INVALID_SUBGRAPH_ANSWER' } })],
     });
+  });
+
+  test('100,000 entities, each with an error, are no more work than they are many', async () => {
+    const many = 100_000;
+    const graph = library();
+    graph.interfere = ({ subgraph }) => {
+      if (subgraph === 'books')
+        return { data: { books: Array.from({ length: many }, (_, id) => ({ __typename: 'Book', id })) } };
+      const errors = Array.from({ length: many }, (_, at) => ({
+        message: 'no words',
+        path: ['_entities', at, 'words'],
+      }));
+      return { data: { _entities: Array.from({ length: many }, () => ({ words: null })) }, errors };
+    };
+    const { data, errors } = await graph.ask('{ books { words } }');
+    expect(data?.['books']).toHaveLength(many);
+    // More are of no use to people.
+    expect(errors).toHaveLength(1000);
+    expect(errors?.at(-1)?.path).toEqual(['books', 999, 'words']);
+  });
+
+  test('an error of each of many places that share an entity', async () => {
+    const many = 20_000;
+    const graph = library();
+    graph.interfere = ({ subgraph }) => {
+      if (subgraph === 'books')
+        return { data: { books: Array.from({ length: many }, () => ({ __typename: 'Book', id: 1 })) } };
+      const errors = Array.from({ length: many }, () => ({ message: 'no words', path: ['_entities', 0, 'words'] }));
+      return { data: { _entities: [{ words: null }] }, errors };
+    };
+    const { errors = [] } = await graph.ask('{ books { words } }');
+    expect(errors.length).toBeGreaterThanOrEqual(1000);
+    expect(errors.length).toBeLessThan(2 * many);
   });
 
   test('errors that are none, and keys that are prototypes, do no harm', async () => {

@@ -1,10 +1,12 @@
-import { ask, NoAnswerError } from '@rollcall/platform/outbound/exchange.ts';
+import { ask, type HttpAnswer, NoAnswerError } from '@rollcall/platform/outbound/exchange.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { GraphQLError } from 'graphql/index.js';
 import type { Dispatcher } from 'undici';
-import type { CallSubgraph, SubgraphAnswer } from '../execution/types.ts';
+import type { CallSubgraph, SubgraphAnswer, SubgraphCall } from '../execution/types.ts';
+import { unavailable } from './call-errors.ts';
 import type { ShownCaller } from './identities.ts';
 import type { Show } from './masking.ts';
+import { createSharedCalls } from './shared-calls.ts';
+import type { Traffic } from './traffic.ts';
 
 /** What calls of subgraphs take over from the request of a client. */
 export interface CallContext {
@@ -18,6 +20,7 @@ export interface CallContext {
 export interface CallDeps {
   /** Connects only where it may, and keeps connections. */
   readonly dispatcher: Dispatcher;
+  readonly traffic: Traffic;
   /** Of a subgraph, by its name; each is as good as the others. */
   readonly urlsOf: (subgraph: string) => readonly string[];
   /** By which a subgraph knows who calls. @throws GraphQLError. */
@@ -30,51 +33,65 @@ export interface CallDeps {
 }
 
 const JSON_BOTH_WAYS = { 'content-type': 'application/json', accept: 'application/json' };
+/** Fields that say nothing of what is asked for; each call has others. */
+const TRACE = new Set(['traceparent', 'tracestate', 'x-request-id']);
 
 /**
  * Calls subgraphs by POST, each URL in its turn. Another is tried where nothing was sent, or where a
- * query had no answer. What is not an answer of GraphQL is an error with the code SUBGRAPH_UNAVAILABLE.
+ * query had no answer. Equal queries of one caller that are under way at the same time are one call.
+ * What is not an answer of GraphQL is an error with the code SUBGRAPH_UNAVAILABLE.
  */
 export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
-  const { dispatcher, urlsOf, identityFor, timeoutMs, limitBytes, show, log } = deps;
+  const { dispatcher, traffic, urlsOf, identityFor, timeoutMs, limitBytes, show, log } = deps;
   const turns = new Map<string, number>();
+  const queries = createSharedCalls<HttpAnswer>();
 
-  return async ({ subgraph, query, variables, operationName, kind }, { headers, caller }, signal) => {
-    const body = JSON.stringify({ query, variables, ...(operationName === undefined ? {} : { operationName }) });
-    const [first, ...others] = inTurn(subgraph);
+  return async (call, { headers, caller }, signal) => {
+    const { subgraph, kind } = call;
+    const body = bodyOf(call);
+    const send = (signal: AbortSignal) => answered({ call, body, headers, caller }, signal);
+    if (kind !== 'query') {
+      try {
+        return show(subgraph, answerOf(await send(signal)));
+      } finally {
+        // What was asked before may not have what it has changed.
+        queries.separate();
+      }
+    }
+    const key = JSON.stringify([subgraph, caller?.token, untraced(headers), body]);
+    const waiter = { key, signal, onShared: () => traffic.shared(subgraph) };
+    return show(subgraph, answerOf(await queries.run(waiter, send)));
+  };
+
+  async function answered({ call, body, headers, caller }: Asked, signal: AbortSignal): Promise<HttpAnswer> {
+    const { subgraph, kind } = call;
+    const urls = inTurn(subgraph);
+    const [first, second] = urls;
     if (first === undefined) throw unavailable('The service is not in the graph any more');
     const identity = caller === undefined ? {} : await identityFor(caller, subgraph);
     signal.throwIfAborted();
-    try {
-      return show(subgraph, await post(first));
-    } catch (error) {
-      signal.throwIfAborted();
-      const [second] = others;
-      if (!mayTryAgain(error) || second === undefined) throw error;
-      return show(subgraph, await post(second));
-    }
-
-    async function post(url: string): Promise<SubgraphAnswer> {
+    const question = { method: 'POST' as const, body, headers: { ...headers, ...identity, ...JSON_BOTH_WAYS } };
+    const post = async (url: string) => {
       try {
-        const question = { method: 'POST' as const, url: new URL(url), body, timeoutMs, limitBytes };
-        const answer = await ask(
-          dispatcher,
-          { ...question, headers: { ...headers, ...identity, ...JSON_BOTH_WAYS } },
-          signal,
-        );
-        if (answer.cut) throw unavailable('The answer of the service is too large');
-        return answerOf(answer.body);
+        return await ask(dispatcher, { ...question, url: new URL(url), timeoutMs, limitBytes }, signal);
       } catch (error) {
         // The message may name addresses, which are nothing for clients.
         if (error instanceof NoAnswerError) log.warn({ subgraph, message: error.message }, 'a subgraph did not answer');
         throw error;
       }
-    }
-
-    function mayTryAgain(error: unknown): boolean {
-      return error instanceof NoAnswerError && (error.wasUnsent || kind === 'query');
-    }
-  };
+    };
+    return traffic.pass(
+      { subgraph, urls },
+      () =>
+        post(first).catch((error: unknown) => {
+          signal.throwIfAborted();
+          const mayTryAgain = error instanceof NoAnswerError && (error.wasUnsent || kind === 'query');
+          if (!mayTryAgain || second === undefined) throw error;
+          return post(second);
+        }),
+      signal,
+    );
+  }
 
   function inTurn(subgraph: string): readonly string[] {
     const urls = urlsOf(subgraph);
@@ -84,17 +101,27 @@ export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
   }
 }
 
-function answerOf(body: string): SubgraphAnswer {
+interface Asked extends CallContext {
+  readonly call: SubgraphCall;
+  readonly body: string;
+}
+
+function bodyOf({ query, variables, operationName }: SubgraphCall): string {
+  return JSON.stringify({ query, variables, ...(operationName === undefined ? {} : { operationName }) });
+}
+
+function untraced(headers: CallContext['headers']): readonly (readonly [string, string])[] {
+  return Object.entries(headers).filter(([name]) => !TRACE.has(name));
+}
+
+/** Each who waits gets an answer of its own: it is changed when it is merged with others. */
+function answerOf({ body, cut, isUtf8 }: HttpAnswer): SubgraphAnswer {
+  if (cut) throw unavailable('The answer of the service is too large');
   try {
-    const answer: unknown = JSON.parse(body);
+    const answer: unknown = isUtf8 ? JSON.parse(body) : undefined;
     if (typeof answer === 'object' && answer !== null && ('data' in answer || 'errors' in answer)) return answer;
   } catch {
     // Nor is what is no JSON.
   }
   throw unavailable('The service did not answer as GraphQL');
-}
-
-/** What clients hear of a subgraph that cannot be had. */
-export function unavailable(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'SUBGRAPH_UNAVAILABLE' } });
 }

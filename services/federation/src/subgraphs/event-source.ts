@@ -1,7 +1,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
 import { isObject, type SubgraphCall } from '../execution/types.ts';
-import { unavailable } from './call-subgraph.ts';
+import { unavailable } from './call-errors.ts';
 import { NotSpokenError, type Source, type SourceOptions } from './source.ts';
 
 const OPENING_MS = 10_000;

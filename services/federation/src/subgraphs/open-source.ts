@@ -3,12 +3,13 @@ import { AddressRefusedError, type AddressRule, isRefusedAddress } from '@rollca
 import { isUnsent } from '@rollcall/platform/outbound/exchange.ts';
 import { guardedLookup } from '@rollcall/platform/outbound/guarded-agent.ts';
 import { type OpenSource, SourceErrors } from '../execution/types.ts';
-import { type CallContext, type CallDeps, unavailable } from './call-subgraph.ts';
+import { unavailable } from './call-errors.ts';
+import type { CallContext, CallDeps } from './call-subgraph.ts';
 import { openByEvents } from './event-source.ts';
 import { NotSpokenError, type Source, type SourceOptions } from './source.ts';
 import { openByWebSocket } from './websocket-source.ts';
 
-export interface OpenSourceDeps extends Omit<CallDeps, 'timeoutMs'> {
+export interface OpenSourceDeps extends Omit<CallDeps, 'timeoutMs' | 'traffic'> {
   /** Where connections may go. */
   readonly mayConnect: AddressRule;
 }

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { isUnsent } from '@rollcall/platform/outbound/exchange.ts';
 import { createWebSocketStream, WebSocket } from 'ws';
 import { isObject, type JsonObject, SourceErrors, type SubgraphCall } from '../execution/types.ts';
-import { unavailable } from './call-subgraph.ts';
+import { unavailable } from './call-errors.ts';
 import { NotSpokenError, type Source, type SourceOptions } from './source.ts';
 
 const PROTOCOL = 'graphql-transport-ws';

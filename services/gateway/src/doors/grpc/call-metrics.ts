@@ -1,6 +1,6 @@
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
+import { forgetGoneServices, type ServiceSeriesDeps } from '@rollcall/platform/service-series.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { forgetGoneServices, type ServiceSeriesDeps } from '../../service-series.ts';
 
 /** What a finished call is counted under. */
 interface FinishedCall {

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { forgetGoneServices } from '@rollcall/platform/service-series.ts';
 import { Counter, Histogram, type Registry } from 'prom-client';
-import { forgetGoneServices } from '../../service-series.ts';
 import type { Targets } from '../../upstream/discovery/targets.ts';
 import type { Outcome } from './rest.ts';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Counter, Histogram } from 'prom-client';
+import type { Clock } from './clock.ts';
 
 /** Long enough to be read by Prometheus once more, several times over. */
 const KEPT_MS = 120_000;

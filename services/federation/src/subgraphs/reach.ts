@@ -1,0 +1,47 @@
+import type { ProcessContext } from '@rollcall/platform/process/main.ts';
+import type { FederationConfig } from '../config.ts';
+import { isRegisteredAt, type Sighting, urlsOf } from '../discovery/registrations.ts';
+import type { SubgraphReach } from '../graphs/build-graph.ts';
+import { type CallContext, type CallDeps, createCallSubgraph } from './call-subgraph.ts';
+import type { SubgraphIdentities } from './identities.ts';
+import { createShow } from './masking.ts';
+import { createOpenSource, type OpenSourceDeps } from './open-source.ts';
+import { createTraffic } from './traffic.ts';
+
+export interface ReachDeps extends Pick<OpenSourceDeps, 'dispatcher' | 'mayConnect'> {
+  readonly identities: SubgraphIdentities | undefined;
+  /** Where a service is registered. */
+  readonly sighting: (service: string) => Sighting | undefined;
+  /** Whether a service is in the graph in force. */
+  readonly isInGraph: (service: string) => boolean;
+}
+
+/** How graphs reach their subgraphs, whose URLs they have by name. All graphs of a replica share what is counted. */
+export function createReach(
+  { config, clock, log, metrics }: ProcessContext<FederationConfig>,
+  { identities, sighting, isInGraph: isKnown, ...connections }: ReachDeps,
+): (urls: ReadonlyMap<string, string>) => SubgraphReach<CallContext> {
+  const timeoutMs = config.subgraphTimeoutMs;
+  const traffic = createTraffic({ clock, log, metrics, isKnown, mostCalls: config.mostSubgraphCalls, timeoutMs });
+  return (urls) => {
+    const deps: Omit<CallDeps, 'timeoutMs' | 'traffic'> = {
+      dispatcher: connections.dispatcher,
+      urlsOf(subgraph) {
+        const url = urls.get(subgraph);
+        return url === undefined ? [] : urlsOf(sighting(subgraph), url);
+      },
+      async identityFor(caller, subgraph) {
+        const url = urls.get(subgraph);
+        const isRegistered = url !== undefined && isRegisteredAt(sighting(subgraph), url);
+        return isRegistered ? ((await identities?.headersFor(caller, subgraph)) ?? {}) : {};
+      },
+      limitBytes: config.subgraphAnswerBytes,
+      show: createShow(config.areErrorsMasked, log),
+      log,
+    };
+    return {
+      callSubgraph: createCallSubgraph({ ...deps, traffic, timeoutMs }),
+      openSource: createOpenSource({ ...deps, mayConnect: connections.mayConnect }),
+    };
+  };
+}

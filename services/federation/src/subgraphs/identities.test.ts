@@ -59,6 +59,13 @@ test('one exchange serves who shows a token to a service for 30 s, also at once'
   expect(await tokenFor('a')).toBe('identity 4');
 });
 
+test('those of many callers are kept', async () => {
+  const callers = [...Array(20_000).keys()].map((index) => ({ ...caller, token: `token of ${index}` }));
+  answer = () => ({ status: 200, body: JSON.stringify({ access_token: 'x'.repeat(600), expires_in: 60 }) });
+  for (const each of [...callers, ...callers]) await tokenFor('a', each);
+  expect(asked).toHaveLength(20_000);
+});
+
 test('an identity is not used after its end', async () => {
   answer = () => given(10);
   await tokenFor('a');

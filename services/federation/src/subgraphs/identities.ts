@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { bearerToken } from '@rollcall/platform/http/bearer.ts';
@@ -37,15 +38,16 @@ const TYPES = 'urn:ietf:params:oauth:token-type:';
 const GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange';
 /** What a service has seen of a caller counts for so long, as at the gateway. */
 const REUSE_MS = 30_000;
-/** Of tokens in the cache, and of what was got for them. */
+/** Of all identities that are kept: those of 50,000 callers at a service. */
 const MOST_CHARACTERS = 32 * 1024 * 1024;
+/** Of one, until it has come. */
 const LARGEST_IDENTITY = 8192;
 const Exchanged = Type.Object({ access_token: Type.String(), expires_in: Type.Number() });
 
 interface Kept {
   readonly identity: Promise<string>;
   /** Of the monotonic clock. */
-  untilMs: number;
+  readonly untilMs: number;
 }
 
 /**
@@ -65,10 +67,7 @@ export function shownCaller(headers: IncomingHttpHeaders, caller: Identity | und
  * One exchange serves all requests with a token for 30 s, and those that come while it is made.
  */
 export function createSubgraphIdentities({ askForToken, clock, log }: SubgraphIdentitiesDeps): SubgraphIdentities {
-  const kept = new LRUCache<string, Kept>({
-    maxSize: MOST_CHARACTERS,
-    sizeCalculation: (_kept, key) => key.length + LARGEST_IDENTITY,
-  });
+  const kept = new LRUCache<string, Kept>({ maxSize: MOST_CHARACTERS });
 
   async function exchange({ token, kind }: ShownCaller, audience: string) {
     const form = { grant_type: GRANT, subject_token: token, subject_token_type: `${TYPES}${kind}`, audience };
@@ -87,19 +86,21 @@ export function createSubgraphIdentities({ askForToken, clock, log }: SubgraphId
   }
 
   function identityFor(caller: ShownCaller, service: string): Promise<string> {
-    const key = `${service} ${caller.kind} ${caller.token}`;
+    // Tokens are not kept.
+    const key = `${service} ${hash('sha256', `${caller.kind} ${caller.token}`, 'base64')}`;
     const nowMs = clock.monotonicMs();
     const known = kept.get(key);
     if (known !== undefined && nowMs < known.untilMs) return known.identity;
     const entry: Kept = { identity: exchangeOnce(), untilMs: nowMs + REUSE_MS };
-    kept.set(key, entry);
+    kept.set(key, entry, { size: key.length + LARGEST_IDENTITY });
     return entry.identity;
 
     async function exchangeOnce(): Promise<string> {
       try {
-        const { access_token: identity, expires_in: seconds } = await exchange(caller, service);
-        entry.untilMs = Math.min(entry.untilMs, nowMs + seconds * 1000);
-        return identity;
+        const { access_token: token, expires_in: seconds } = await exchange(caller, service);
+        const untilMs = Math.min(entry.untilMs, nowMs + seconds * 1000);
+        if (kept.peek(key) === entry) kept.set(key, { ...entry, untilMs }, { size: key.length + token.length });
+        return token;
       } catch (error) {
         if (kept.peek(key) === entry) kept.delete(key);
         throw error;

@@ -36,8 +36,8 @@ const CHECKS_WAITING = { ofClients: 200, ofStrangers: 20 };
 const WINDOW_MS = 60_000;
 /** Of one client, wherever it is. */
 const TOKENS_A_MINUTE = { requests: 60, windowMs: WINDOW_MS };
-/** Of one client: a service exchanges for all who call it. */
-const EXCHANGES_A_MINUTE = { requests: 6000, windowMs: WINDOW_MS };
+/** Of one client: a service exchanges for all who call it, for each service behind it. */
+const EXCHANGES_A_MINUTE = { requests: 120_000, windowMs: WINDOW_MS };
 /** Of one client id, from one address. */
 const FAILURES_A_MINUTE = { requests: 20, windowMs: WINDOW_MS };
 const SUCCESSES = ofEveryTier('auth.token', TOKENS_A_MINUTE);

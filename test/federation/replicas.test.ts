@@ -1,5 +1,8 @@
 import { hash } from 'node:crypto';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
+import { freePort } from '../client/contract-server.ts';
 import { startTcpRelay } from '../kube/tcp-relay.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { codeOf, startFederation, statusesOf } from './federation-service.ts';
@@ -63,6 +66,22 @@ test('schemas are read anew from time to time, and a service that was away is fo
   server.misbehave(undefined);
   await expect.poll(() => query('{ more }')).toEqual({ data: { more: null } });
   await expect.poll(() => statusesOf(call)).toEqual({ users: 'composed' });
+});
+
+test('a replica that starts while the database is away answers by the graph in its file', async () => {
+  const file = join(await mkdtemp(join(inject('temporaryDirectory'), 'graph-')), 'graph.json');
+  const first = await startFederation({ ROLLCALL_GRAPH_FILE: file });
+  const server = await startSubgraph(products);
+  await first.call('POST', '/schemas/introspect', { body: { serviceUrl: server.url, name: 'products' } });
+  await first.service[Symbol.asyncDispose]();
+  const nowhere = { ROLLCALL_DATABASE_URL: `postgres://rollcall@127.0.0.1:${await freePort()}/none` };
+  const second = await first.another(nowhere);
+  expect(await second.query('{ product }')).toEqual({ data: { product: 'table' } });
+  const health = (await second.call('GET', '/health')).body;
+  expect(health).toMatchObject({ status: 'healthy', database: 'disconnected' });
+  await writeFile(file, '{"number":');
+  const third = await first.another(nowhere);
+  expect(codeOf(await third.call('POST', '/graphql', { body: { query: '{ product }' } }))).toBe('NO_GRAPH');
 });
 
 test('queries go on while the database is away, and what needs it says so', async () => {

@@ -106,6 +106,12 @@ const schema = Type.Object({
     default: 'on',
     description: 'Whether callers may ask for the schema',
   }),
+  ROLLCALL_GRAPH_FILE: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'Of this replica alone: with it a replica answers that starts while the database is away',
+    }),
+  ),
   ROLLCALL_CONTRACTS: Type.String({
     default: '{}',
     description:
@@ -135,6 +141,8 @@ export function federationConfig(environment: Environment) {
     graceMs: parsed.ROLLCALL_SCHEMA_GRACE_SECONDS * 1000,
     subgraphTimeoutMs: parsed.ROLLCALL_SUBGRAPH_TIMEOUT_SECONDS * 1000,
     subgraphAnswerBytes: parsed.ROLLCALL_SUBGRAPH_ANSWER_BYTES,
+    /** Undefined: there is none. */
+    graphFile: parsed.ROLLCALL_GRAPH_FILE,
     contracts: contractsOf(parsed.ROLLCALL_CONTRACTS),
     usageDays: parsed.ROLLCALL_USAGE_DAYS,
     mostSubgraphCalls: parsed.ROLLCALL_SUBGRAPH_CALLS,

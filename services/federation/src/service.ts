@@ -26,6 +26,7 @@ import { createChanges } from './domain/changes.ts';
 import { createSchemas } from './domain/schemas.ts';
 import { createGraphBuilder, shownBy } from './graphs/build-graph.ts';
 import { createCurrent } from './graphs/current.ts';
+import { createGraphFile } from './graphs/graph-file.ts';
 import { createPlanners } from './planning/planners.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { explainRoutes } from './routes/explain.ts';
@@ -186,7 +187,8 @@ function createFederation(
     isInGraph: (service) => current.graph()?.graph.subgraphs.has(service) === true,
   });
   const build = createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, reachSubgraphs, limits });
-  const current = createCurrent({ store, build, onSwap, log, metrics });
+  const file = config.graphFile === undefined ? undefined : createGraphFile(config.graphFile, log);
+  const current = createCurrent({ store, build, file, onSwap, log, metrics });
   const shown = (contract?: string) => shownBy(current.graph(), contracts, contract);
   const graph = (contract?: string) => shown(contract)?.graph;
   const feeds = createFeeds({ graph, deadlineMs: DEADLINE_MS, log, metrics });

@@ -5,6 +5,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import { Gauge, type Registry } from 'prom-client';
 import type { Generation, GraphStore } from '../domain/ports.ts';
 import type { SubgraphStatus } from '../domain/subgraphs.ts';
+import type { GraphFile } from './graph-file.ts';
 
 /** What answers queries until another is in force, and goes on for who holds it. */
 interface Closable {
@@ -16,6 +17,8 @@ export interface CurrentDeps<Graph extends Closable> {
   readonly store: Pick<GraphStore, 'position' | 'generation' | 'statuses'>;
   /** Builds what answers queries. @throws where the supergraph is none that it can use. */
   readonly build: (supergraph: string) => Promise<Graph>;
+  /** Undefined: a replica that starts while the database is away has no graph. */
+  readonly file: GraphFile | undefined;
   /** Called once another graph is in force, or none. */
   readonly onSwap: () => void;
   readonly log: Logger;
@@ -42,7 +45,7 @@ const LOOK_MS = 500;
 
 /** Follows the generation in the database (docs/decisions/0465). */
 export function createCurrent<Graph extends Closable>(deps: CurrentDeps<Graph>): Current<Graph> {
-  const { store, build, onSwap, log, metrics } = deps;
+  const { store, build, file, onSwap, log, metrics } = deps;
   const stopping = new AbortController();
   let inForce: InForce<Graph> | undefined;
   let statuses: ReadonlyMap<string, SubgraphStatus> = new Map();
@@ -55,7 +58,9 @@ export function createCurrent<Graph extends Closable>(deps: CurrentDeps<Graph>):
   async function look(): Promise<void> {
     const position = await store.position();
     if (position.generation !== seen.generation) {
-      await swap(await store.generation());
+      const generation = await store.generation();
+      await swap(generation);
+      if (inForce !== undefined && inForce.number === generation?.number) await file?.write(generation);
     }
     if (position.revision !== seen.revision) statuses = await store.statuses();
     seen = position;
@@ -106,6 +111,8 @@ export function createCurrent<Graph extends Closable>(deps: CurrentDeps<Graph>):
     name: 'graph',
     async start() {
       await lookAgain();
+      // Until the database is back.
+      if (isAway) await swap(await file?.read());
       running = follow();
     },
     async stop() {

@@ -78,6 +78,38 @@ describe('requests', () => {
   });
 });
 
+describe('operations that are kept', () => {
+  const plansOf = async (graph: ReturnType<typeof library>, query: string) => {
+    const before = graph.plans();
+    expect((await graph.ask(query)).errors).toBeUndefined();
+    return graph.plans() - before;
+  };
+
+  test('are planned once for each name of an operation', async () => {
+    const graph = library();
+    const query = 'query A { shelf { name } } query B { books { id } }';
+    for (const [operationName, plans] of [
+      ['A', 1],
+      ['B', 2],
+      ['A', 2],
+      ['B', 2],
+    ] as const) {
+      expect(await graph.ask(query, { operationName })).toHaveProperty('data');
+      expect(graph.plans()).toBe(plans);
+    }
+  });
+
+  test('are fewer where they are large', async () => {
+    const graph = library();
+    const small = Array.from({ length: 100 }, (_, n) => `{ shelf { name } } # ${n}`);
+    const large = small.map((query) => `${query}${' '.repeat(14_000)}`);
+    for (const query of [...small, ...small]) await graph.ask(query);
+    expect(graph.plans()).toBe(small.length);
+    for (const query of large) await graph.ask(query);
+    expect([await plansOf(graph, large.at(-1) ?? ''), await plansOf(graph, large[0] ?? '')]).toEqual([0, 1]);
+  });
+});
+
 describe('introspection', () => {
   const graph = library();
 

@@ -110,8 +110,12 @@ interface PreparedRun {
 
 const OTHER_TRANSPORT = 'Subscriptions need a WebSocket (graphql-transport-ws) or `accept: text/event-stream`';
 
-/** Operations that are kept planned. */
-const MOST_OPERATIONS = 1000;
+/** Operations that are kept planned, and what they may take, as it is estimated. */
+const KEPT = {
+  max: 1000,
+  maxSize: 64 * 1024 * 1024,
+  sizeCalculation: ({ bytes }: Operation) => bytes,
+};
 
 /** The document is valid, but no plan leads to all of it. */
 const IMPOSSIBLE: GraphAnswer = {
@@ -202,7 +206,7 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
 
 /** Reads operations, each once as long as it is kept. */
 function keepOperations(ground: Parameters<typeof prepare>[1]): (asked: GraphOperation) => Operation | Refused {
-  const operations = new LRUCache<string, Operation>({ max: MOST_OPERATIONS });
+  const operations = new LRUCache<string, Operation>(KEPT);
   return ({ query, operationName }) => {
     const key = `${hash('sha256', query)} ${operationName ?? ''}`;
     const known = operations.get(key);

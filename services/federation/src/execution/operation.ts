@@ -46,6 +46,8 @@ export interface Variant {
 
 /** Of one operation that are kept. */
 const MOST_VARIANTS = 16;
+/** As measured, of small documents and of large ones. */
+const BYTES = { ofOperation: 10_000, perCharacter: 200, perCharacterOfVariant: 25 };
 
 /** What operations are checked against. */
 export interface Ground {
@@ -67,7 +69,7 @@ export function prepare(
   const definition = getOperationAST(document, operationName);
   const root = definition && schema.getRootType(definition.operation);
   if (!definition || !root) return refused(whyNone(operationName));
-  return new Operation({ ...ground, definition, root, document });
+  return new Operation({ ...ground, definition, root, document, length: query.length });
 }
 
 function whyNone(operationName: string | undefined): string {
@@ -80,12 +82,16 @@ interface Parts extends Ground {
   readonly definition: OperationDefinitionNode;
   readonly root: GraphQLObjectType;
   readonly document: DocumentNode;
+  /** Of the document, in characters. */
+  readonly length: number;
 }
 
 /** An operation that is valid for the schema, to be carried out any number of times. */
 export class Operation {
   readonly definition: OperationDefinitionNode;
   readonly root: GraphQLObjectType;
+  /** About what it may come to in memory, with all that is kept of it. */
+  readonly bytes: number;
   readonly #parts: Parts;
   readonly #scope: WithholdScope;
   readonly #rules: readonly AccessRule[];
@@ -96,10 +102,12 @@ export class Operation {
     this.definition = parts.definition;
     this.root = parts.root;
     this.#parts = parts;
-    const { document, schema, supergraph } = parts;
+    const { document, length, schema, supergraph } = parts;
     this.#scope = { schema, access: supergraph.access, fragments: fragmentsOf(document) };
     this.#rules = rulesOf(this.definition, this.#scope);
     this.#conditions = conditionsOf(document);
+    const variants = Math.min(MOST_VARIANTS, 2 ** (this.#conditions.length + this.#rules.length));
+    this.bytes = BYTES.ofOperation + length * (BYTES.perCharacter + BYTES.perCharacterOfVariant * variants);
   }
 
   /** What it is with these values of its variables, for a caller who may have what this one may. */

@@ -16,6 +16,8 @@ export interface TestGraph {
   /** Answers instead of a subgraph, until it is undefined. */
   interfere: ((call: SubgraphCall) => SubgraphAnswer | undefined) | undefined;
   ask(query: string, more?: Omit<Partial<GraphRequest<undefined>>, 'query'>): Promise<GraphAnswer>;
+  /** How many plans were made. */
+  plans(): number;
   /** Which subgraphs the last request asked, in order. */
   asked(): readonly string[];
   /** The representations that the last request sent to a subgraph. */
@@ -63,18 +65,24 @@ export function federate(
   const { supergraph, errors } = compose(described);
   if (supergraph === undefined) throw new Error(`It does not compose: ${JSON.stringify(errors)}`);
   const calls: SubgraphCall[] = [];
+  let plans = 0;
   const source = readGraph(supergraph, {});
+  const planner = createPlanner(source.planner.sdl);
+  const counted: typeof planner = (...asked) => {
+    plans += 1;
+    return planner(...asked);
+  };
   const graph = createGraph<undefined>({
     supergraph: source.supergraph,
     schema: allSteps(apiSchemaSteps(source.pieces)),
-    makePlan: planBy(createPlanner(source.planner.sdl), source.planner.names),
+    makePlan: planBy(counted, source.planner.names),
     costRules: source.costRules,
     limits: { ...LIMITS, ...limits },
     callSubgraph,
     openSource: () => ReadableStream.from([]),
     close: () => undefined,
   });
-  const federated: TestGraph = { graph, calls, interfere: undefined, ask, asked, sent };
+  const federated: TestGraph = { graph, calls, interfere: undefined, ask, plans: () => plans, asked, sent };
   return federated;
 
   async function callSubgraph(call: SubgraphCall): Promise<SubgraphAnswer> {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { faultPaths } from '../communication/communication-service.ts';
 import { codeOf, type Federation, startFederation } from './federation-service.ts';
 import { products, reviews, users } from './shop.ts';
 import { type SubgraphServer, startSubgraph } from './subgraph-server.ts';
@@ -86,7 +87,6 @@ describe('GraphQL over HTTP', () => {
       { query: 7 },
       { query: '{ product }', variables: [] },
       { query: '' },
-      [{ query: '{ product }' }],
       { query: ' '.repeat(15_001) },
     ])
       expect(codeOf(await anybody('POST', '/graphql', { body }))).toBe('INVALID_REQUEST');
@@ -120,6 +120,59 @@ test('what a schema has for some alone is there for callers with the scope', asy
   const refused = await anybody('POST', '/graphql', { body: { query: '{ secret }' }, headers });
   expect([refused.status, refused.body]).toEqual([200, { data: null, errors }]);
   expect(server.asked).toHaveLength(4);
+});
+
+describe('several operations in a request', () => {
+  test('are refused, unless that is allowed', async () => {
+    const { callerOf, servers } = await startShop();
+    const anybody = await callerOf(undefined);
+    for (const body of [[{ query: '{ product }' }], Array.from({ length: 10 }, () => ({ query: '{ product }' }))]) {
+      const answer = await anybody('POST', '/graphql', { body });
+      expect([answer.status, codeOf(answer)]).toEqual([400, 'BATCH_LIMIT_EXCEEDED']);
+    }
+    expect(servers.products.asked).toEqual([]);
+  });
+
+  test('are answered in their order, each by itself', async () => {
+    const { callerOf } = await startShop({ ROLLCALL_BATCH_SIZE: '3' });
+    const anybody = await callerOf(undefined);
+    const ask = (body: unknown) => anybody('POST', '/graphql', { body, headers: { accept: RESPONSE_TYPE } });
+    const [one, wrong, sold] = [
+      { query: '{ product }' },
+      { query: '{ nothing }' },
+      { query: 'mutation ($sku: ID!) { sell(sku: $sku) }', variables: { sku: '7' } },
+    ];
+    const answer = await ask([one, wrong, sold]);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(answer.body).toEqual([
+      { data: { product: 'table' } },
+      { errors: [expect.objectContaining({ message: expect.stringContaining('nothing') })] },
+      { data: { sell: 'sold 7' } },
+    ]);
+    expect((await ask([one])).body).toEqual([{ data: { product: 'table' } }]);
+    const tooMany = await ask([one, one, one, one]);
+    expect([tooMany.status, tooMany.body]).toEqual([
+      400,
+      { error: { code: 'BATCH_LIMIT_EXCEEDED', message: expect.any(String), details: { limit: 3 } } },
+    ]);
+  });
+
+  test('have the faults of each told where it is', async () => {
+    const { callerOf } = await startShop({ ROLLCALL_BATCH_SIZE: '10' });
+    const anybody = await callerOf(undefined);
+    for (const [body, path] of [
+      [[{ query: '{ product }' }, { query: 7 }], 'body/1/query'],
+      [[{ query: '{ product }' }, {}], 'body/1/query'],
+      [{ query: 7 }, 'body/query'],
+      [{ query: '{ product }', variables: [] }, 'body/variables'],
+      [{ more: 1, query: '{ product }' }, 'body/more'],
+      [[], 'body'],
+      [Array.from({ length: 11 }, () => ({ query: '{ product }' })), 'body'],
+    ] as const) {
+      const answer = await anybody('POST', '/graphql', { body });
+      expect([answer.status, faultPaths(answer)]).toEqual([400, [path]]);
+    }
+  });
 });
 
 describe('a subgraph', () => {

@@ -70,16 +70,28 @@ export function fieldsOf(
   return faults.filter((fault) => isNews(fault, faults)).flatMap((fault) => fieldsOfOne(fault, root, schema));
 }
 
-/** Whether others do not say it: where there are several schemas, or null, these say their own. */
+/**
+ * Whether others do not say it. Of several schemas each has its say: the one whose type the value has says
+ * more, and that it might be null is of no use.
+ */
 function isNews(fault: FastifySchemaValidationError, all: readonly FastifySchemaValidationError[]): boolean {
-  const { keyword, instancePath, params } = fault;
-  if (keyword !== 'anyOf' && !(keyword === 'type' && params['type'] === 'null')) return true;
-  return !all.some(
-    (other) =>
-      `${other.instancePath}/`.startsWith(`${instancePath}/`) &&
-      other.keyword !== 'anyOf' &&
-      other.params['type'] !== 'null',
-  );
+  const { keyword, instancePath } = fault;
+  if (!isOfType(fault) && keyword !== 'anyOf') return true;
+  const within = all.filter((other) => `${other.instancePath}/`.startsWith(`${instancePath}/`));
+  if (within.some((other) => other.instancePath !== instancePath || saysMore(other))) return false;
+  return isOfType(fault) && !isOfNull(fault) ? true : !within.some((other) => isOfType(other) && !isOfNull(other));
+}
+
+function isOfType({ keyword }: FastifySchemaValidationError): boolean {
+  return keyword === 'type';
+}
+
+function isOfNull(fault: FastifySchemaValidationError): boolean {
+  return isOfType(fault) && fault.params['type'] === 'null';
+}
+
+function saysMore(fault: FastifySchemaValidationError): boolean {
+  return !isOfType(fault) && fault.keyword !== 'anyOf';
 }
 
 /** @param result of a validator of TypeBox. */

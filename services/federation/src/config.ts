@@ -102,6 +102,12 @@ const schema = Type.Object({
     default: 'off',
     description: 'Whether only documents are executed that were published, or others are logged',
   }),
+  ROLLCALL_BATCH_SIZE: Type.Integer({
+    minimum: 1,
+    maximum: 10,
+    default: 1,
+    description: 'Most operations of a request',
+  }),
   ROLLCALL_INTROSPECTION: Type.Enum(['on', 'off'], {
     default: 'on',
     description: 'Whether callers may ask for the schema',
@@ -149,6 +155,7 @@ export function federationConfig(environment: Environment) {
     areErrorsMasked: parsed.ROLLCALL_SUBGRAPH_ERRORS === 'masked',
     keepsQueries: parsed.ROLLCALL_PERSISTED_QUERIES === 'on',
     trust: parsed.ROLLCALL_TRUSTED_DOCUMENTS,
+    batchSize: parsed.ROLLCALL_BATCH_SIZE,
     limits: {
       tokens: parsed.ROLLCALL_QUERY_TOKENS,
       depth: parsed.ROLLCALL_QUERY_DEPTH,

@@ -28,6 +28,7 @@ export const errorCatalogue = {
     message: 'A field needs just one of the arguments that say how long its list is',
   },
   INTROSPECTION_DISABLED: { status: 400, message: 'The schema cannot be asked for here' },
+  BATCH_LIMIT_EXCEEDED: { status: 400, message: 'A request must not have so many operations' },
   PERSISTED_QUERY_NOT_FOUND: { status: 400, message: 'No document has this hash; send it with its hash' },
   PERSISTED_QUERY_NOT_SUPPORTED: { status: 400, message: 'Documents are not kept here; send them' },
   PERSISTED_QUERY_HASH_MISMATCH: { status: 400, message: 'sha256Hash is not the hash of the query' },

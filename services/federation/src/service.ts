@@ -270,7 +270,15 @@ function buildApp(
     areKeyed: false,
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [
-      graphqlRoutes({ graph: shown, readCaller, usage, documents, events, deadlineMs: DEADLINE_MS }),
+      graphqlRoutes({
+        graph: shown,
+        readCaller,
+        usage,
+        documents,
+        events,
+        deadlineMs: DEADLINE_MS,
+        batchSize: config.batchSize,
+      }),
       schemaRoutes(schemas),
       supergraphRoutes({ store, adopt: current.adopt }),
       usageRoutes(usageStore),

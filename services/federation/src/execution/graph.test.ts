@@ -78,13 +78,13 @@ describe('requests', () => {
   });
 });
 
-describe('operations that are kept', () => {
-  const plansOf = async (graph: ReturnType<typeof library>, query: string) => {
-    const before = graph.plans();
-    expect((await graph.ask(query)).errors).toBeUndefined();
-    return graph.plans() - before;
-  };
+const plansOf = async (graph: ReturnType<typeof library>, query: string) => {
+  const before = graph.plans();
+  expect((await graph.ask(query)).errors).toBeUndefined();
+  return graph.plans() - before;
+};
 
+describe('operations that are kept', () => {
   test('are planned once for each name of an operation', async () => {
     const graph = library();
     const query = 'query A { shelf { name } } query B { books { id } }';

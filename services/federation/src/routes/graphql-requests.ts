@@ -8,6 +8,8 @@ import type { NamedDocument } from '../documents/documents.ts';
 
 /** Queries of people and of programs are far smaller. */
 export const LONGEST_QUERY = 15_000;
+/** Of a request. */
+const MOST_OPERATIONS = 10;
 /** Of the id of a document. */
 export const DOCUMENT_ID = patternInWords('^[A-Za-z0-9._:-]{1,128}$', 'must be an id of letters, digits and . _ : -');
 /** Variables have most of it. Large bodies would have to wait for their turn. */
@@ -45,7 +47,7 @@ const Extensions = Type.Object(
   { description: 'Others are not used', additionalProperties: true },
 );
 
-/** The body of POST. */
+/** An operation, as POST and messages have it. */
 export const GraphqlBody = Type.Object(
   {
     query: Type.Optional(query),
@@ -56,6 +58,16 @@ export const GraphqlBody = Type.Object(
   },
   strict,
 );
+
+/** The body of POST. */
+export const GraphqlPost = Type.Union([
+  GraphqlBody,
+  Type.Array(GraphqlBody, {
+    minItems: 1,
+    maxItems: MOST_OPERATIONS,
+    description: 'Several operations, where that is allowed; answered by a list',
+  }),
+]);
 
 const object = Type.String({ maxLength: LONGEST_QUERY, description: 'A JSON object' });
 
@@ -82,10 +94,13 @@ export interface Asked {
   readonly contract?: string;
 }
 
-/** Pure. @throws ServiceError INVALID_REQUEST where there is no document. */
-export function askedByPost({ variables, operationName, extensions, ...named }: Static<typeof GraphqlBody>): Asked {
+/** Pure. @param where it is in the request. @throws ServiceError INVALID_REQUEST where there is no document. */
+export function askedByPost(
+  { variables, operationName, extensions, ...named }: Static<typeof GraphqlBody>,
+  where = 'body',
+): Asked {
   return {
-    document: documentOf('body', named, extensions ?? undefined),
+    document: documentOf(where, named, extensions ?? undefined),
     variables: variables ?? undefined,
     operationName: operationName ?? undefined,
     onlyQueries: false,
@@ -103,7 +118,7 @@ export function askedByGet({ variables, operationName, extensions, ...named }: S
 }
 
 function documentOf(
-  where: 'body' | 'query',
+  where: string,
   { query, documentId: id }: { readonly query?: string; readonly documentId?: string },
   extensions: Static<typeof Extensions> | undefined,
 ): NamedDocument {

@@ -1,7 +1,7 @@
 import type { ReadCaller } from '@rollcall/platform/http/callers.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import type { Documents } from '../documents/documents.ts';
 import { federationError, refusals } from '../errors.ts';
 import type { Graph, GraphAnswer } from '../execution/graph.ts';
@@ -25,7 +25,7 @@ import {
   askedByGet,
   askedByPost,
   BODY_LIMIT_BYTES,
-  GraphqlBody,
+  GraphqlPost,
   GraphqlQuery,
 } from './graphql-requests.ts';
 
@@ -38,6 +38,8 @@ export interface GraphqlDeps {
   readonly events: GraphqlEvents;
   /** For a request that is answered once, in milliseconds. */
   readonly deadlineMs: number;
+  /** Most operations of a request. */
+  readonly batchSize: number;
 }
 
 const Members = Type.Record(Type.String(), Type.Unknown());
@@ -59,7 +61,7 @@ const answers = {
     200: {
       description: 'Executed',
       content: {
-        'application/json': { schema: Answer },
+        'application/json': { schema: Type.Union([Answer, Type.Array(Answer)]) },
         [RESPONSE_TYPE]: { schema: Answer },
         [EVENT_STREAM_TYPE]: { schema: Events },
       },
@@ -69,7 +71,7 @@ const answers = {
 
 const byPost = {
   bodyLimit: BODY_LIMIT_BYTES,
-  config: { refuses: refusals('NO_GRAPH', 'DEADLINE_EXCEEDED', 'TOO_MANY_SUBSCRIPTIONS') },
+  config: { refuses: refusals('BATCH_LIMIT_EXCEEDED', 'NO_GRAPH', 'DEADLINE_EXCEEDED', 'TOO_MANY_SUBSCRIPTIONS') },
 };
 const byGet = {
   config: {
@@ -77,13 +79,20 @@ const byGet = {
   },
 };
 const schemas = {
-  post: { ...answers, summary: 'Execute an operation', body: GraphqlBody },
+  post: { ...answers, summary: 'Execute an operation', body: GraphqlPost },
   get: { ...answers, summary: 'Execute a query', querystring: GraphqlQuery },
 };
 
+interface Sent {
+  readonly status: number;
+  readonly type: string;
+  /** Of several operations all, in their order. */
+  readonly executed: GraphAnswer | readonly GraphAnswer[];
+}
+
 /** GraphQL over HTTP. Whose data a caller gets is for each service to decide. */
 export function graphqlRoutes(deps: GraphqlDeps): Routes {
-  const { graph, readCaller, usage, documents, events, deadlineMs } = deps;
+  const { graph, readCaller, usage, documents, events, deadlineMs, batchSize } = deps;
   async function execute(request: FastifyRequest, asked: Asked, signal: AbortSignal): Promise<GraphAnswer> {
     const caller = await readCaller(request);
     const inForce = graph(asked.contract);
@@ -107,24 +116,38 @@ export function graphqlRoutes(deps: GraphqlDeps): Routes {
   async function answer(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<void> {
     const type = mediaTypeFor(request.headers.accept);
     if (type === EVENT_STREAM_TYPE) return events.answer(request, reply, asked);
-    const left = new AbortController();
-    const onClose = () => left.abort(new Error('The caller has left'));
-    reply.raw.once('close', onClose);
-    const deadline = AbortSignal.timeout(deadlineMs);
-    try {
-      const executed = await execute(request, asked, AbortSignal.any([left.signal, deadline]));
-      const status = statusOf(executed, type);
-      await reply.status(status).type(`${type}; charset=utf-8`).serializer(JSON.stringify).send(executed);
-    } catch (error) {
-      if (left.signal.aborted) {
-        reply.hijack();
-        return;
-      }
-      if (deadline.aborted) throw federationError('DEADLINE_EXCEEDED', { cause: error });
-      throw error;
-    } finally {
-      reply.raw.off('close', onClose);
-    }
+    await send(reply, deadlineMs, async (signal) => {
+      const executed = await execute(request, asked, signal);
+      return { status: statusOf(executed, type), type, executed };
+    });
+  }
+
+  /** All at once, as whoever sends them together does not wait for one to send the next. */
+  async function answerBatch(request: FastifyRequest, reply: FastifyReply, batch: readonly Asked[]): Promise<void> {
+    if (batchSize === 1 || batch.length > batchSize)
+      throw federationError('BATCH_LIMIT_EXCEEDED', { details: { limit: batchSize } });
+    await send(reply, deadlineMs, async (signal) => {
+      const executed = await Promise.all(batch.map((asked) => execute(request, asked, signal)));
+      return { status: 200, type: 'application/json', executed };
+    });
+  }
+
+  async function answerPost(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { body, contract }: { readonly body: Static<typeof GraphqlPost>; readonly contract?: string },
+  ): Promise<void> {
+    const asked = (each: Parameters<typeof askedByPost>[0], where: string): Asked => ({
+      ...askedByPost(each, where),
+      ...(contract === undefined ? {} : { contract }),
+    });
+    await (Array.isArray(body)
+      ? answerBatch(
+          request,
+          reply,
+          body.map((each, index) => asked(each, `body/${index}`)),
+        )
+      : answer(request, reply, asked(body, 'body')));
   }
 
   async function answerGet(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<void> {
@@ -134,17 +157,42 @@ export function graphqlRoutes(deps: GraphqlDeps): Routes {
 
   return (app) => {
     app.post('/graphql', { ...byPost, schema: schemas.post }, async (request, reply) =>
-      answer(request, reply, askedByPost(request.body)),
+      answerPost(request, reply, { body: request.body }),
     );
     app.get('/graphql', { ...byGet, schema: schemas.get }, async (request, reply) =>
       answerGet(request, reply, askedByGet(request.query)),
     );
     const params = Type.Object({ contract: Type.String({ description: 'A part of the graph' }) });
     app.post('/graphql/:contract', { ...byPost, schema: { ...schemas.post, params } }, async (request, reply) =>
-      answer(request, reply, { ...askedByPost(request.body), ...request.params }),
+      answerPost(request, reply, { body: request.body, ...request.params }),
     );
     app.get('/graphql/:contract', { ...byGet, schema: { ...schemas.get, params } }, async (request, reply) =>
       answerGet(request, reply, { ...askedByGet(request.query), ...request.params }),
     );
   };
+}
+
+/** Nothing is sent to who has left. @throws ServiceError DEADLINE_EXCEEDED; what `make` throws. */
+async function send(
+  reply: FastifyReply,
+  deadlineMs: number,
+  make: (signal: AbortSignal) => Promise<Sent>,
+): Promise<void> {
+  const left = new AbortController();
+  const onClose = () => left.abort(new Error('The caller has left'));
+  reply.raw.once('close', onClose);
+  const deadline = AbortSignal.timeout(deadlineMs);
+  try {
+    const { status, type, executed } = await make(AbortSignal.any([left.signal, deadline]));
+    await reply.status(status).type(`${type}; charset=utf-8`).serializer(JSON.stringify).send(executed);
+  } catch (error) {
+    if (left.signal.aborted) {
+      reply.hijack();
+      return;
+    }
+    if (deadline.aborted) throw federationError('DEADLINE_EXCEEDED', { cause: error });
+    throw error;
+  } finally {
+    reply.raw.off('close', onClose);
+  }
 }

@@ -139,7 +139,7 @@ Try, in another terminal:
        -d '{"amount":14950,"currency":"ZAR","provider":"sandbox","customerEmail":"ada@example.com","itemName":"Tea"}' \\
        ${gateway}/api/v1/payment/payments     # then open its paymentUrl
   curl -s -H "Authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
-       -d '{"query":"{ payments { payments { id status } } }"}' ${federation}/api/graphql
+       -d '{"query":"{ users { name } payments { payments { id status } } }"}' ${gateway}/api/graphql     # or in a browser: ${gateway}/api/graphiql
   kill -9 ${victim?.pid ?? ''}     # ${victim?.name ?? ''} expires 60 s after its last heartbeat
 `;
 }

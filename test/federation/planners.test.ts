@@ -23,7 +23,8 @@ function start(): Planners {
   return planners;
 }
 
-const plan = ({ ask }: Planner) => ask(QUERY, undefined);
+const question = (query: string) => ({ query, operationName: undefined, place: 0 });
+const plan = ({ ask }: Planner) => ask(question(QUERY));
 
 /** Processes of planners that this test has. */
 function watchProcesses(): () => readonly number[] {
@@ -52,7 +53,7 @@ test('small graphs share a process, which gets nothing of the environment', asyn
   const planners = start();
   const [first, second] = await Promise.all([planners.load(sourceOf()), planners.load(sourceOf(1))]);
   expect((await plan(first)).node).toMatchObject({ kind: 'Fetch', serviceName: 'users' });
-  await expect(second.ask('{ nothing }', undefined)).rejects.toThrow('nothing');
+  await expect(second.ask(question('{ nothing }'))).rejects.toThrow('nothing');
   const [pid, ...others] = running();
   expect(others).toEqual([]);
   expect(textOf(`/proc/${pid}/environ`)).not.toContain('PATH=');
@@ -100,8 +101,8 @@ test.each([
   const running = watchProcesses();
   const planner = await start().load(interfaceOf(20));
   const [pid] = running();
-  const bomb = planner.ask(`{ node { ${'next { '.repeat(depth)} ${field} ${'} '.repeat(depth)} } }`, undefined);
-  const usual = () => planner.ask('{ node { id } }', undefined);
+  const bomb = planner.ask(question(`{ node { ${'next { '.repeat(depth)} ${field} ${'} '.repeat(depth)} } }`));
+  const usual = () => planner.ask(question('{ node { id } }'));
   const others = [usual(), usual()];
   await expect(bomb).rejects.toBeInstanceOf(PlanLimitError);
   for (const { kind } of [...(await Promise.all(others)), await usual()]) expect(kind).toBe('QueryPlan');

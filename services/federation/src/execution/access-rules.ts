@@ -9,6 +9,8 @@ import {
 /** Who calls, as far as rules ask. */
 export interface Caller {
   readonly scopes: ReadonlySet<string>;
+  /** Absent: it is not told. */
+  readonly subject?: string;
 }
 
 /** Of each group the caller needs one member, with all of its scopes: a caller without scopes has `[]`. */

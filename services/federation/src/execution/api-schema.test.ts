@@ -1,9 +1,10 @@
-import { buildSchema, type GraphQLSchema, isObjectType, parse, printSchema } from 'graphql/index.js';
+import { buildSchema, type GraphQLSchema, isObjectType, printSchema } from 'graphql/index.js';
 import { expect, test } from 'vitest';
 import { compose } from '../composition/compose.ts';
 import { FEDERATION_2 } from '../testing/federate.ts';
 import { allSteps } from '../testing/steps.ts';
-import { apiPieces, apiSchemaSteps } from './api-schema.ts';
+import { apiSchemaSteps } from './api-schema.ts';
+import { readGraph } from './graph-source.ts';
 
 /** Types that lead to one another, of all kinds, enough of them for several pieces. */
 const many = Array.from(
@@ -20,7 +21,7 @@ const sdl = `${FEDERATION_2} type Query { first: T0 any: Any } type Mutation { g
 
 function pieces(): readonly string[] {
   const { supergraph = '' } = compose([{ name: 'all', url: 'http://all', sdl }]);
-  return apiPieces(parse(supergraph, { noLocation: true }));
+  return readGraph(supergraph, {}).pieces;
 }
 
 test('it is as if it were built at once', () => {

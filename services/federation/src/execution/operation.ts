@@ -19,6 +19,7 @@ import { readDocument } from './document.ts';
 import { type Refused, refused } from './errors.ts';
 import { askInterfaces } from './interface-fields.ts';
 import type { OperationLimits } from './limits.ts';
+import { placeOf } from './overrides.ts';
 import type { Step } from './plan.ts';
 import { asksSubgraphs, plannedDocument } from './planned-document.ts';
 import { type MakePlan, PlanLimitError, ProcessLostError } from './planner.ts';
@@ -86,6 +87,18 @@ interface Parts extends Ground {
   readonly length: number;
 }
 
+/** What a variant depends on. */
+interface Choices {
+  /** Values of the variables of @skip and @include. */
+  readonly conditions: Readonly<JsonObject>;
+  readonly unmet: ReadonlySet<AccessRule>;
+  readonly place: number;
+}
+
+interface Planned extends Omit<Choices, 'unmet'> {
+  readonly withheld: ReadonlySet<FieldNode>;
+}
+
 /** An operation that is valid for the schema, to be carried out any number of times. */
 export class Operation {
   readonly definition: OperationDefinitionNode;
@@ -110,26 +123,29 @@ export class Operation {
     this.bytes = BYTES.ofOperation + length * (BYTES.perCharacter + BYTES.perCharacterOfVariant * variants);
   }
 
-  /** What it is with these values of its variables, for a caller who may have what this one may. */
+  /** What it is with these values of its variables, for a caller who gets the same as this one. */
   variant(variables: Readonly<JsonObject>, caller: Caller | undefined): Variant {
     const met = this.#rules.map((rule) => meets(caller, rule));
-    const key = [...this.#conditions.map((name) => variables[name] === true), ...met].map(Number).join('');
+    const place = placeOf(caller, this.#parts.supergraph.overrideShares);
+    const bits = [...this.#conditions.map((name) => variables[name] === true), ...met].map(Number).join('');
+    const key = `${bits} ${place}`;
     const known = this.#variants.get(key);
     if (known !== undefined) return known;
     // Not all variables: a variant outlives the request, and they may be of one person.
     const conditions = Object.fromEntries(this.#conditions.map((name) => [name, variables[name]]));
-    const variant = this.#variant(conditions, new Set(this.#rules.filter((_, index) => met[index] === false)));
+    const unmet = new Set(this.#rules.filter((_, index) => met[index] === false));
+    const variant = this.#variant({ conditions, unmet, place });
     if (this.#variants.size < MOST_VARIANTS) this.#variants.set(key, variant);
     return variant;
   }
 
-  #variant(conditions: Readonly<JsonObject>, unmet: ReadonlySet<AccessRule>): Variant {
+  #variant({ conditions, unmet, place }: Choices): Variant {
     const { definition, costRules: rules, limits } = this.#parts;
     const scope = this.#scope;
     const { fields, errors } = withhold(definition, scope, { unmet, conditions });
     const selection = new Selection([definition.selectionSet], { ...scope, variables: conditions, withheld: fields });
     const asked = selection.fieldsOf(this.root);
-    const make = () => this.#plan(conditions, fields);
+    const make = () => this.#plan({ conditions, place, withheld: fields });
     let plan: ReturnType<Variant['plan']> | undefined;
     return {
       selection,
@@ -146,14 +162,13 @@ export class Operation {
     };
   }
 
-  async #plan(conditions: Readonly<JsonObject>, withheld: ReadonlySet<FieldNode>): ReturnType<Variant['plan']> {
+  async #plan({ conditions, place, withheld }: Planned): ReturnType<Variant['plan']> {
     const { definition, schema, supergraph, makePlan } = this.#parts;
     const fields = plannedDocument(definition, this.#scope.fragments, { variables: conditions, withheld });
     const planned = askInterfaces(fields, schema, supergraph.untypedFields);
-    const name = definition.name?.value;
     if (!asksSubgraphs(planned)) return undefined;
     try {
-      return await makePlan(print(planned), name);
+      return await makePlan({ query: print(planned), operationName: definition.name?.value, place });
     } catch (error) {
       if (error instanceof ProcessLostError) throw commonError('UNAVAILABLE', { cause: error });
       return error instanceof PlanLimitError ? 'too large' : 'impossible';

@@ -7,12 +7,20 @@ export class PlanLimitError extends Error {}
 /** The process of the planner has ended before it answered, by itself or by somebody. */
 export class ProcessLostError extends Error {}
 
+/** What a planner is asked. */
+export interface PlanQuestion {
+  readonly query: string;
+  readonly operationName: string | undefined;
+  /** Where the request is among all, in per cent, as `placeOf` has it. */
+  readonly place: number;
+}
+
 /**
  * Has the planner plan.
  *
  * @throws PlanLimitError, ProcessLostError. @throws Error where the subgraphs together cannot answer the operation.
  */
-export type AskPlanner = (query: string, operationName: string | undefined) => Promise<QueryPlan>;
+export type AskPlanner = (question: PlanQuestion) => Promise<QueryPlan>;
 
 /**
  * Makes a query plan.
@@ -20,7 +28,10 @@ export type AskPlanner = (query: string, operationName: string | undefined) => P
  * @returns undefined where there is nothing to fetch.
  * @throws as `AskPlanner`.
  */
-export type MakePlan = (query: string, operationName: string | undefined) => Promise<Step | undefined>;
+export type MakePlan = (question: PlanQuestion) => Promise<Step | undefined>;
+
+/** Labels of `@override` other than `percent(…)` are off: nobody is asked which are on. */
+const NO_LABELS = new Set<string>();
 
 /**
  * A planner in this process. To make one of a large supergraph takes a second, and much memory.
@@ -29,11 +40,10 @@ export type MakePlan = (query: string, operationName: string | undefined) => Pro
  */
 export function createPlanner(sdl: string): AskPlanner {
   const planner = new QueryPlanner(sdl);
-  return (query, operationName) => planner.planAsync(query, operationName, new Set(), 0);
+  return ({ query, operationName, place }) => planner.planAsync(query, operationName, NO_LABELS, place);
 }
 
 /** @param names of subgraphs, as in `PlannerSource`. */
 export function planBy(ask: AskPlanner, names: ReadonlyMap<string, string>): MakePlan {
-  return async (query, operationName) =>
-    readPlan(await ask(query, operationName), (service) => names.get(service) ?? service);
+  return async (question) => readPlan(await ask(question), (service) => names.get(service) ?? service);
 }

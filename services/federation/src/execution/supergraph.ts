@@ -2,6 +2,7 @@ import { type DocumentNode, Kind } from 'graphql/index.js';
 import { type AccessRules, readAccessRules } from './access-rules.ts';
 import { readUntypedFields, type UntypedFields } from './interface-objects.ts';
 import { argumentsOf } from './join-directives.ts';
+import { type OverrideShares, readOverrideShares } from './overrides.ts';
 
 /** What the supergraph has beside its API schema: the subgraphs, and what clients do not see. */
 export interface Supergraph {
@@ -15,6 +16,7 @@ export interface Supergraph {
   readonly enumValues: ReadonlyMap<string, ReadonlySet<string>>;
   readonly access: AccessRules;
   readonly untypedFields: UntypedFields;
+  readonly overrideShares: OverrideShares;
 }
 
 /** Reads a supergraph as the specification of `join` v0.3 and later writes it. */
@@ -43,8 +45,8 @@ export function readSupergraph(document: DocumentNode): Supergraph {
       }
     }
   }
-  const [access, untypedFields] = [readAccessRules(document), readUntypedFields(document)];
-  return { subgraphs, objectsOf, objects, enumValues, access, untypedFields };
+  const hidden = { subgraphs, objectsOf, objects, enumValues, access: readAccessRules(document) };
+  return { ...hidden, untypedFields: readUntypedFields(document), overrideShares: readOverrideShares(document) };
 }
 
 /** Whether an object of the type is of one of the types, which may be interfaces or unions. */

@@ -1,4 +1,5 @@
 import type { QueryPlan } from '@graphql-hive/router-query-planner';
+import type { PlanQuestion } from '../execution/planner.ts';
 
 /** What a process of planners is told. Planners and plans have numbers. */
 export type Order =
@@ -7,8 +8,7 @@ export type Order =
       readonly kind: 'plan';
       readonly planner: number;
       readonly plan: number;
-      readonly query: string;
-      readonly operationName: string | undefined;
+      readonly question: PlanQuestion;
     }
   | { readonly kind: 'drop'; readonly planner: number };
 

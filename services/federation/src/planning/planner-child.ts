@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { QueryPlan } from '@graphql-hive/router-query-planner';
-import { PlanLimitError, ProcessLostError } from '../execution/planner.ts';
+import { PlanLimitError, type PlanQuestion, ProcessLostError } from '../execution/planner.ts';
 import type { Order, Report } from './messages.ts';
 
 /** A process with planners in it. */
@@ -10,7 +10,7 @@ export interface PlannerChild {
   /** @throws Error for what is no supergraph, ProcessLostError. */
   load(planner: number, sdl: string): Promise<void>;
   /** @throws as `AskPlanner`. */
-  plan(planner: number, query: string, operationName: string | undefined): Promise<QueryPlan>;
+  plan(planner: number, question: PlanQuestion): Promise<QueryPlan>;
   drop(planner: number): void;
   end(): void;
 }
@@ -68,11 +68,11 @@ export function startPlannerChild(): PlannerChild {
       send({ kind: 'load', planner, sdl });
       return loaded.promise.finally(() => clearTimeout(limit));
     },
-    plan(planner, query, operationName) {
+    plan(planner, question) {
       const planned = Promise.withResolvers<QueryPlan>();
       planCount += 1;
       plans.set(planCount, planned);
-      send({ kind: 'plan', planner, plan: planCount, query, operationName });
+      send({ kind: 'plan', planner, plan: planCount, question });
       return planned.promise;
     },
     drop: (planner) => send({ kind: 'drop', planner }),

@@ -34,13 +34,13 @@ function load(planner: number, sdl: string): void {
   }
 }
 
-async function plan({ planner, plan, query, operationName }: Extract<Order, { readonly kind: 'plan' }>): Promise<void> {
+async function plan({ planner, plan, question }: Extract<Order, { readonly kind: 'plan' }>): Promise<void> {
   if (making.size === 0) restingBytes = process.memoryUsage.rss();
   making.set(plan, looks);
   try {
     const ask = planners.get(planner);
     if (ask === undefined) throw new Error('There is no such planner');
-    report({ kind: 'planned', plan, made: await ask(query, operationName) });
+    report({ kind: 'planned', plan, made: await ask(question) });
   } catch (error) {
     report({ kind: 'failed', plan, failure: errorMessage(error), isBeyondLimit: false });
   } finally {

@@ -1,6 +1,6 @@
 import type { QueryPlan } from '@graphql-hive/router-query-planner';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
-import { type AskPlanner, ProcessLostError } from '../execution/planner.ts';
+import { type AskPlanner, type PlanQuestion, ProcessLostError } from '../execution/planner.ts';
 import { createHosts, type Hosts, type Place } from './hosts.ts';
 
 /** The planner of one supergraph. */
@@ -51,7 +51,7 @@ function plannerOf(sdl: string, hosts: Hosts): Planner & { readonly ready: () =>
     );
   }
 
-  async function askOnce(query: string, operationName: string | undefined): Promise<QueryPlan> {
+  async function askOnce(question: PlanQuestion): Promise<QueryPlan> {
     let known = place();
     if ((await known).host.child.isOver()) {
       unplace(known);
@@ -59,7 +59,7 @@ function plannerOf(sdl: string, hosts: Hosts): Planner & { readonly ready: () =>
     }
     try {
       const { host, planner } = await known;
-      return await host.child.plan(planner, query, operationName);
+      return await host.child.plan(planner, question);
     } catch (error) {
       if (error instanceof ProcessLostError) unplace(known);
       throw error;
@@ -68,14 +68,14 @@ function plannerOf(sdl: string, hosts: Hosts): Planner & { readonly ready: () =>
 
   return {
     ready: place,
-    async ask(query, operationName) {
+    async ask(question) {
       waiting += 1;
       try {
-        return await askOnce(query, operationName);
+        return await askOnce(question);
       } catch (error) {
         // What another query did to the process is not the fault of this one.
         if (!(error instanceof ProcessLostError) || hosts.isStopped()) throw error;
-        return await askOnce(query, operationName);
+        return await askOnce(question);
       } finally {
         waiting -= 1;
         if (isClosed && waiting === 0) unplace(placed);

@@ -115,3 +115,50 @@ describe('override-type-interface', () => {
     });
   });
 });
+
+const posts = (text: string, mood: string) => JSON.stringify([{ text, mood }]);
+
+describe('override with a label', () => {
+  const LABELS = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.7", import: ["@key", "@override"])';
+  const graph = federate({
+    old: {
+      sdl: `${LABELS} type Query { posts: [Post] } type Post @key(fields: "id") { id: ID! text: String mood: String stars: String }`,
+      resolvers: {
+        Query: { posts: () => [{ id: '1' }] },
+        Post: { text: () => 'old', mood: () => 'old', stars: () => 'old' },
+      },
+    },
+    next: {
+      sdl: `${LABELS} type Post @key(fields: "id") { id: ID!
+        text: String @override(from: "old", label: "percent(25)")
+        mood: String @override(from: "old", label: "percent(75.5)")
+        stars: String @override(from: "old", label: "of-somebody") }`,
+      resolvers: { Post: { text: () => 'next', mood: () => 'next', stars: () => 'next' } },
+    },
+  });
+  const of = async (subject?: string) => {
+    const caller = { scopes: new Set<string>(), ...(subject === undefined ? {} : { subject }) };
+    const { data } = await graph.ask('{ posts { text mood } }', { caller });
+    return JSON.stringify(data?.['posts']);
+  };
+  const answersThere = [posts('next', 'next'), posts('old', 'next'), posts('old', 'old')];
+
+  test('is for a share of callers, each of whom always gets the same', async () => {
+    const subjects = Array.from({ length: 400 }, (_, n) => `caller-${n}`);
+    const answers = await Promise.all(subjects.map(of));
+    const counts = answersThere.map((each) => answers.filter((answer) => answer === each).length);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(400);
+    // Subjects and the hash are what they are: a quarter, a half and a quarter, more or less.
+    for (const [at, share] of [100, 202, 98].entries()) expect(Math.abs((counts[at] ?? 0) - share)).toBeLessThan(50);
+    expect(await Promise.all(subjects.map(of))).toEqual(answers);
+  });
+
+  test('who is not known gets the one or the other', async () => {
+    expect(answersThere).toContain(await of());
+  });
+
+  test('another label than a share is off', async () => {
+    expect(await graph.ask('{ posts { stars } }')).toEqual({ data: { posts: [{ stars: 'old' }] } });
+    expect(graph.asked()).toEqual(['old']);
+  });
+});

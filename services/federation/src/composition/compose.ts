@@ -30,12 +30,12 @@ export const LIMIT_CODE = 'COMPOSITION_LIMIT';
 /** More are of no use to people, and each is stored. */
 const MOST_ERRORS = 50;
 const LONGEST_MESSAGE = 1000;
-/** As the library calls it. It reports paths that planners find all the same. */
-const UNSURE = { code: 'SATISFIABILITY_ERROR', rule: 'SatisfiabilityRule' };
+/** It reports paths that planners find all the same, and takes more time and memory than all else. */
+const UNSURE_RULE = 'SatisfiabilityRule';
 
 /**
- * Pure. Composes a supergraph of subgraphs of Federation 1 and 2. Where all that is wrong is that
- * some field seems not to be reachable, it is composed all the same: the planner has the last word.
+ * Pure. Composes a supergraph of subgraphs of Federation 1 and 2. Whether each field can be reached is
+ * not asked here: the planner has the last word.
  *
  * @param subgraphs each with a name of its own, in any order.
  */
@@ -44,9 +44,7 @@ export function compose(subgraphs: readonly SubgraphSource[]): Composition {
   const faults = parsed.flatMap((each) => ('fault' in each ? [each.fault] : []));
   if (faults.length > 0) return { errors: limited(faults) };
   const services = parsed.flatMap((each) => ('typeDefs' in each ? [each] : []));
-  const strict = composeParsed(services, []);
-  if (strict.errors?.every(({ code }) => code === UNSURE.code) !== true) return strict;
-  return composeParsed(services, [UNSURE.rule]);
+  return composeParsed(services);
 }
 
 type Parsed =
@@ -66,14 +64,11 @@ function invalid(name: string, reason: string): CompositionError {
   return { code: 'INVALID_GRAPHQL', message: `[${name}] ${reason}` };
 }
 
-function composeParsed(
-  services: readonly { name: string; url: string; typeDefs: DocumentNode }[],
-  disableValidationRules: string[],
-): Composition {
+function composeParsed(services: readonly { name: string; url: string; typeDefs: DocumentNode }[]): Composition {
   try {
     const lost = services.flatMap(({ name, typeDefs }) => lostRules(name, typeDefs));
     if (lost.length > 0) return { errors: limited(lost) };
-    const composed = composeServices([...services], { disableValidationRules });
+    const composed = composeServices([...services], { disableValidationRules: [UNSURE_RULE] });
     if (composed.errors === undefined) return { supergraph: mendFieldTypes(composed.supergraphSdl, services) };
     const told = composed.errors.map(({ message, extensions }) => ({ code: codeOf(extensions), message }));
     return { errors: limited(told) };

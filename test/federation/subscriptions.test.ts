@@ -1,12 +1,11 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { startService } from '@rollcall/local/services.ts';
-import { createClient as createEventsClient } from 'graphql-sse';
-import { createClient } from 'graphql-ws';
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { refusalOf } from '../gateway/websocket-client.ts';
 import { type Federation, startFederation } from './federation-service.ts';
+import { graphqlClient, type Heard, listen, type Transport } from './graphql-clients.ts';
 import { LIVE_SDL, type LiveSubgraph, startLiveSubgraph } from './live-subgraph.ts';
 import { reviews } from './shop.ts';
 import { type SubgraphServer, startSubgraph } from './subgraph-server.ts';
@@ -35,55 +34,8 @@ async function startTeam(transport: Parameters<typeof startLiveSubgraph>[0] = 'W
   return { ...federation, live, reviews: others };
 }
 
-/** What has come of an operation so far. */
-interface Heard {
-  readonly answers: unknown[];
-  /** `complete`, or the error. */
-  ended?: unknown;
-  leave(): void;
-}
-
-interface Client {
-  readonly subscribe: (
-    operation: { query: string; variables?: Record<string, unknown> },
-    sink: { next(value: unknown): void; error(error: unknown): void; complete(): void },
-  ) => () => void;
-  dispose(): unknown;
-}
-
-function clientOf(transport: 'WebSocket' | 'events', federation: Federation, token?: string): Client {
-  const authorization = token === undefined ? undefined : `Bearer ${token}`;
-  const client =
-    transport === 'WebSocket'
-      ? createClient({
-          url: urlOf(federation),
-          webSocketImpl: WebSocket,
-          retryAttempts: 0,
-          ...(authorization === undefined ? {} : { connectionParams: { authorization } }),
-        })
-      : createEventsClient({
-          url: `${federation.service.url}/api/graphql`,
-          retryAttempts: 0,
-          headers: authorization === undefined ? {} : { authorization },
-        });
-  onTestFinished(async () => {
-    await client.dispose();
-  });
-  return client;
-}
-
-function listen(client: Client, query: string, variables: Record<string, unknown> = {}): Heard {
-  const heard: Heard = { answers: [], leave: () => undefined };
-  heard.leave = client.subscribe(
-    { query, variables },
-    {
-      next: (value) => void heard.answers.push(value),
-      error: (error) => void (heard.ended ??= error),
-      complete: () => void (heard.ended ??= 'complete'),
-    },
-  );
-  return heard;
-}
+const clientOf = (transport: Transport, { service: { url } }: Federation, token?: string) =>
+  graphqlClient(transport, { url, token });
 
 const PROTOCOL = 'graphql-transport-ws';
 const urlOf = ({ service: { url } }: Federation) => `${url.replace('http', 'ws')}/api/graphql`;

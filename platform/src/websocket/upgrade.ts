@@ -7,20 +7,20 @@ export function isWebSocketUpgrade({ headers }: Pick<IncomingMessage, 'headers'>
   return headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-/** The whole of an HTTP answer, after which the connection ends. */
-function renderRefusal(error: HttpError, added: Readonly<Record<string, string>>): string {
-  const { statusCode, headers } = error;
-  const body = JSON.stringify(codedErrorBody(error));
-  const fields = {
-    ...added,
-    ...(statusCode === 401 ? { 'www-authenticate': 'Bearer' } : {}),
-    ...headers,
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': String(Buffer.byteLength(body)),
-    connection: 'close',
-  };
-  const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode] ?? ''}\r\n${head.join('')}\r\n${body}`;
+/** An answer in HTTP to an upgrade request. */
+export interface UpgradeAnswer {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Buffer;
+}
+
+/** Answers an upgrade request, and ends the connection. */
+export function answerUpgrade(socket: Duplex, { statusCode, headers, body }: UpgradeAnswer): void {
+  if (socket.destroyed) return;
+  const fields = { ...headers, 'content-length': String(Buffer.byteLength(body)), connection: 'close' };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode] ?? ''}\r\n${lines.join('')}\r\n`;
+  socket.end(Buffer.concat([Buffer.from(head), Buffer.from(body)]), () => socket.destroy());
 }
 
 /**
@@ -29,6 +29,15 @@ function renderRefusal(error: HttpError, added: Readonly<Record<string, string>>
  * @param added header fields, beside those of the error.
  */
 export function refuse(socket: Duplex, error: HttpError, added: Readonly<Record<string, string>> = {}): void {
-  if (socket.destroyed) return;
-  socket.end(renderRefusal(error, added), () => socket.destroy());
+  const { statusCode, headers } = error;
+  answerUpgrade(socket, {
+    statusCode,
+    headers: {
+      ...added,
+      ...(statusCode === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+      ...headers,
+      'content-type': 'application/json; charset=utf-8',
+    },
+    body: JSON.stringify(codedErrorBody(error)),
+  });
 }

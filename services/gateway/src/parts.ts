@@ -16,6 +16,7 @@ import { createLimits, type Limits } from './admission/limits.ts';
 import type { GatewayConfig } from './config.ts';
 import { createGrpcProxy } from './doors/grpc/proxy.ts';
 import { grpcTargets } from './doors/grpc/targets.ts';
+import { createPassingWebSockets } from './doors/passing/passing-websockets.ts';
 import { requestOrigin } from './doors/request-origin.ts';
 import { createRestProxy } from './doors/rest/rest.ts';
 import { subjectChannels } from './doors/websocket/channels/subject-channels.ts';
@@ -71,6 +72,7 @@ export async function createParts(deps: PartsDeps) {
     clock,
   });
   const identity = createIdentity(deps, { connection, namespace, dispatcher: upstream.dispatchers.byName });
+  const routes = createRouteTable(config.routesFile, log);
   const accessLog = config.accessLog ? createAccessLog(log) : undefined;
   return {
     requestTracing,
@@ -81,13 +83,14 @@ export async function createParts(deps: PartsDeps) {
     identity,
     targets: upstream.targets,
     accessLog,
-    routes: createRouteTable(config.routesFile, log),
+    routes,
     doors: createDoors(deps, {
       requestTracing,
       upstream,
       limits,
       identity,
       accessLog,
+      routes,
     }),
   };
 }
@@ -136,6 +139,7 @@ interface DoorsParts {
   readonly limits: Limits;
   readonly identity: GatewayIdentity;
   readonly accessLog: AccessLog | undefined;
+  readonly routes: ReturnType<typeof createRouteTable>;
 }
 
 /** By which callers come in. */
@@ -143,6 +147,20 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
   const { requestTracing, upstream, limits, identity, accessLog } = parts;
   const { authenticator } = identity;
   return {
+    passing: createPassingWebSockets({
+      lookup: upstream.lookups.within(config.upstream.connectMs / 2),
+      timeoutMs: config.upstream.headersMs,
+      authenticator,
+      requestLimits: limits,
+      route: parts.routes.route,
+      targets: upstream.targets,
+      identity: identity.backend,
+      trustedProxies: config.trustedProxies,
+      accessLog,
+      clock,
+      log,
+      metrics,
+    }),
     rest: createRestProxy({
       dispatchers: upstream.dispatchers,
       concurrency: createConcurrencyLimiter({ mostPerKey: CALLER_REQUESTS }),

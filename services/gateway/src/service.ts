@@ -1,3 +1,4 @@
+import { pathOf } from '@rollcall/platform/http/server.ts';
 import { closingLimitMs, httpServer } from '@rollcall/platform/process/http-server.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { ProcessContext, ProcessDefinition, ProcessParts } from '@rollcall/platform/process/main.ts';
@@ -6,6 +7,7 @@ import { buildApp, type Routes } from './app.ts';
 import { type GatewayConfig, gatewayConfig } from './config.ts';
 import { createRequestMetrics } from './doors/rest/request-metrics.ts';
 import { proxyRoute } from './doors/rest/route.ts';
+import { PATH as WEBSOCKET_PATH } from './doors/websocket/upgrade.ts';
 import { createParts, type Parts } from './parts.ts';
 import { asyncApiRoute } from './routes/asyncapi.ts';
 import { entryRoute } from './routes/entry.ts';
@@ -31,7 +33,7 @@ async function gatewayParts(context: ProcessContext<GatewayConfig>): Promise<Pro
   const { config, log, metrics, isStopping } = context;
   const parts = await createParts(context);
   const { identity, limits } = parts;
-  const { grpc, webSockets } = parts.doors;
+  const { grpc, passing, webSockets } = parts.doors;
   const app = await buildApp({
     log,
     metrics,
@@ -44,7 +46,14 @@ async function gatewayParts(context: ProcessContext<GatewayConfig>): Promise<Pro
     routes: listRoutes(context, parts),
     tracing: parts.requestTracing,
   });
-  app.server.on('upgrade', (request, socket, head) => webSockets.handleUpgrade(request, socket, head));
+  app.server.on('upgrade', (request, socket, head) => {
+    const door = pathOf(request.url) === WEBSOCKET_PATH ? webSockets : passing;
+    door.handleUpgrade(request, socket, head);
+  });
+  const endStreams = async () => {
+    passing.close();
+    await webSockets.close();
+  };
   return {
     actors: [
       connectionsActor(parts),
@@ -53,7 +62,8 @@ async function gatewayParts(context: ProcessContext<GatewayConfig>): Promise<Pro
       ...identity.actors,
       parts.targets.actor,
       webSockets.actor,
-      doors([grpc, httpServer(app, { config, log, beforeClose: () => webSockets.close() })]),
+      passing.actor,
+      doors([grpc, httpServer(app, { config, log, beforeClose: endStreams })]),
     ],
   };
 }

@@ -1,4 +1,4 @@
-import { generateKeyPair } from 'jose';
+import { decodeJwt, generateKeyPair } from 'jose';
 import { beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../admission/caller.ts';
 import { type BackendIdentity, createBackendIdentity } from './backend-identity.ts';
@@ -40,4 +40,13 @@ test('it is not reused for longer because it was used late', async () => {
   expect(await tokenFor('a')).toBe(first);
   nowMs += 101;
   expect(await tokenFor('a')).not.toBe(first);
+});
+
+test.each([
+  ['as long as its token', 7_200_000, 7200],
+  ['for a day at most', Number.POSITIVE_INFINITY, 86_400],
+])('what lasts is known %s', async (_, lastsMs, seconds) => {
+  const headers = await identity.lastingHeadersFor({ ...caller, expiresAtMs: 1_800_000_001_000 + lastsMs }, 'a');
+  const { exp = 0, iat = 0, aud } = decodeJwt(headers[headers.indexOf('x-rollcall-identity') + 1] ?? '');
+  expect([exp - iat, aud]).toEqual([seconds, 'rollcall:service:a']);
 });

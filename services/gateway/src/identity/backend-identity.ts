@@ -5,6 +5,7 @@ import type { Caller } from '../admission/caller.ts';
 import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 
 const LIFETIME_SECONDS = 60;
+const LONGEST_SECONDS = 86_400;
 /**
  * One signature serves the requests of a caller to a service for so long: signing costs more than
  * proxying.
@@ -35,6 +36,8 @@ export interface ExchangedIdentity {
 /** By which a service knows who is calling. */
 export interface BackendIdentity {
   headersFor(caller: Caller, service: string): IdentityHeaders | Promise<IdentityHeaders>;
+  /** The same for what lasts: it ends with the caller's proof, or after a day. */
+  lastingHeadersFor(caller: Caller, service: string): Promise<IdentityHeaders>;
   /** An identity with which another acts for the caller. It ends no later than the caller's proof. */
   actingFor(caller: Caller, service: string, act: Act): Promise<ExchangedIdentity>;
 }
@@ -71,9 +74,9 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
       .sign(key);
   }
 
-  async function signHeaders(caller: Caller, service: string): Promise<IdentityHeaders> {
+  async function signHeaders(caller: Caller, service: string, lastsSeconds: number): Promise<IdentityHeaders> {
     const now = nowSeconds();
-    const signed = await sign(caller, service, { now, exp: now + LIFETIME_SECONDS });
+    const signed = await sign(caller, service, { now, exp: now + lastsSeconds });
     const { token, subject, tier, scopes } = identityHeaders;
     const scope = [...caller.scopes].join(' ');
     return [token, signed, subject, encodeURIComponent(caller.subject), tier, caller.tier, scopes, scope];
@@ -88,10 +91,14 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
       const known = ofCaller.get(service);
       if (known !== undefined && nowMs < known.untilMs) return known.headers;
       for (const [name, { untilMs }] of ofCaller) if (nowMs >= untilMs) ofCaller.delete(name);
-      const headers = signHeaders(caller, service);
+      const headers = signHeaders(caller, service, LIFETIME_SECONDS);
       headers.catch(() => ofCaller.delete(service));
       signedFor.set(caller, ofCaller.set(service, { headers, untilMs: nowMs + REUSE_MS }));
       return headers;
+    },
+    lastingHeadersFor(caller, service) {
+      const leftSeconds = Math.floor((caller.expiresAtMs - clock.now().getTime()) / 1000);
+      return signHeaders(caller, service, Math.min(leftSeconds, LONGEST_SECONDS));
     },
     async actingFor(caller, service, act) {
       const now = nowSeconds();

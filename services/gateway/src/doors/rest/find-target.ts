@@ -1,5 +1,5 @@
+import type { IncomingMessage } from 'node:http';
 import { serverError } from '@rollcall/platform/http/errors.ts';
-import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../../errors.ts';
 import type { Target, Targets } from '../../upstream/discovery/targets.ts';
 import { bodyLimitFor, type Destination, METHODS } from '../../upstream/routing/table.ts';
@@ -11,7 +11,7 @@ interface FindTargetDeps {
 }
 
 interface AdmittedRequest {
-  readonly request: FastifyRequest;
+  readonly request: Pick<IncomingMessage, 'method' | 'headers'>;
   /** Undefined: no route has the path. */
   readonly destination: Destination | undefined;
 }
@@ -31,12 +31,13 @@ export function findTarget(
 ): FoundTarget {
   if (destination === undefined) throw new GatewayError('ROUTE_NOT_FOUND');
   const { rule, service } = destination;
+  const { method = '' } = request;
   const methods = rule?.methods ?? METHODS;
-  if (!methods.includes(request.method)) {
+  if (!methods.includes(method)) {
     const allow = methods.join(', ');
     throw serverError('METHOD_NOT_ALLOWED', { message: `The route has only ${allow}`, headers: { allow } });
   }
-  const most = bodyLimitFor(destination, request.method, bodyLimit);
+  const most = bodyLimitFor(destination, method, bodyLimit);
   if (Number(request.headers['content-length'] ?? 0) > most) throw new GatewayError('BODY_TOO_LARGE');
   const target = targets.find(service);
   if (target !== undefined) return { target, bodyLimit: most };

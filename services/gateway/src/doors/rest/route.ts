@@ -1,4 +1,4 @@
-import { METHODS } from 'node:http';
+import { type IncomingMessage, METHODS } from 'node:http';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { HttpError } from '@rollcall/platform/http/errors.ts';
 import { type App, nameRoute, pathOf, unrouted } from '@rollcall/platform/http/server.ts';
@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AccessLog } from '../../access-log.ts';
 import { type AdmissionDeps, type Asked, admit } from '../../admission/admission.ts';
 import { arrivedRequest } from '../../admission/admit-request.ts';
+import type { Holder } from '../../admission/caller.ts';
 import type { TrustedProxies } from '../../admission/client-address.ts';
 import { GatewayError } from '../../errors.ts';
 import { invalid } from '../../identity/access-tokens.ts';
@@ -136,7 +137,8 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
     const { target, bodyLimit } = findTarget(deps, { request, destination });
     service = target.service;
     span?.set({ 'rollcall.service': service });
-    const identity = holder === undefined ? ANONYMOUS : await deps.identity.headersFor(holder.caller, service);
+    const identity =
+      holder === undefined ? ANONYMOUS : await identityOf(deps, { request: raw, destination, holder, service });
     outcome = await deps.proxy.forward({
       target,
       holder,
@@ -162,6 +164,18 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
   // Fastify answers itself where no answer has begun.
   if (outcome.type === 'failed' && !outcome.begun) throw failureOf(outcome.failure, service);
   reply.hijack();
+}
+
+interface Identified {
+  readonly request: IncomingMessage;
+  readonly destination: Destination | undefined;
+  readonly holder: Holder;
+  readonly service: string;
+}
+
+function identityOf({ identity }: ProxyRouteDeps, { request, destination, holder, service }: Identified) {
+  const lasts = destination?.rule?.actsOn === true && request.headers.accept?.includes('text/event-stream') === true;
+  return lasts ? identity.lastingHeadersFor(holder.caller, service) : identity.headersFor(holder.caller, service);
 }
 
 interface AskedRequest extends Asked {

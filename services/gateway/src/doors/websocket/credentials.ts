@@ -5,29 +5,45 @@ import { SUBPROTOCOL } from './protocol.ts';
 
 const TOKEN_PREFIX = 'bearer.';
 
+/** What an upgrade request shows and offers. */
+interface Offered {
+  /** From `Authorization`, or from the subprotocol `bearer.<token>`, for browsers cannot set header fields. */
+  readonly token: string | undefined;
+  /** Subprotocols, without those that hold a token. */
+  readonly protocols: readonly string[];
+}
+
 /**
- * The access token of an upgrade request: from `Authorization`, or from the subprotocol
- * `bearer.<token>`, for browsers cannot set header fields. Never from the URL, which ends in logs.
+ * Never reads tokens from the URL, which ends in logs.
+ *
+ * @throws GatewayError UNAUTHENTICATED for an empty one; INVALID_REQUEST where several are sent.
+ */
+export function offeredBy({ headers }: Pick<IncomingMessage, 'headers'>): Offered {
+  const shown = bearerToken(headers.authorization);
+  const all = headers['sec-websocket-protocol']?.split(',').map((protocol) => protocol.trim()) ?? [];
+  const tokens = all.filter((each) => each.startsWith(TOKEN_PREFIX)).map((each) => each.slice(TOKEN_PREFIX.length));
+  const [token, ...others] = [...(shown === undefined ? [] : [shown]), ...tokens];
+  if (token === '') throw unauthenticated();
+  if (others.some((other) => other !== token)) {
+    throw new GatewayError('INVALID_REQUEST', { message: 'Several tokens were sent' });
+  }
+  return { token, protocols: all.filter((each) => !each.startsWith(TOKEN_PREFIX)) };
+}
+
+/**
+ * The access token of an upgrade request to `/api/ws`.
  *
  * @throws GatewayError UNAUTHENTICATED without one; INVALID_REQUEST where subprotocols are offered
  * and ours is not among them, or several tokens are sent.
  */
-export function tokenOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
-  const { 'sec-websocket-protocol': offered } = headers;
-  const shown = bearerToken(headers.authorization);
-  const protocols = offered?.split(',').map((protocol) => protocol.trim()) ?? [];
-  const tokens = protocols
-    .filter((protocol) => protocol.startsWith(TOKEN_PREFIX))
-    .map((protocol) => protocol.slice(TOKEN_PREFIX.length));
-  if (protocols.length > 0 && !protocols.includes(SUBPROTOCOL)) {
+export function tokenOf(request: Pick<IncomingMessage, 'headers'>): string {
+  const { token, protocols } = offeredBy(request);
+  const offersAny = request.headers['sec-websocket-protocol'] !== undefined;
+  if (offersAny && !protocols.includes(SUBPROTOCOL)) {
     throw new GatewayError('INVALID_REQUEST', {
       message: `Of subprotocols, ${SUBPROTOCOL} must be among those offered`,
     });
   }
-  const [token, ...others] = [...(shown === undefined ? [] : [shown]), ...tokens];
-  if (token === undefined || token === '') throw unauthenticated();
-  if (others.some((other) => other !== token)) {
-    throw new GatewayError('INVALID_REQUEST', { message: 'Several tokens were sent' });
-  }
+  if (token === undefined) throw unauthenticated();
   return token;
 }

@@ -2,21 +2,20 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { headerFault } from '@rollcall/platform/http/request-head.ts';
-import { requestIdOf } from '@rollcall/platform/http/request-id.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { toOriginForm } from '@rollcall/platform/http/request-target.ts';
 import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { refuse } from '@rollcall/platform/websocket/upgrade.ts';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { type AccessEntry, type AccessLog, rounded } from '../../access-log.ts';
-import { type Arrived, admit, type Counted } from '../../admission/admission.ts';
+import { type AccessLog, rounded } from '../../access-log.ts';
+import { type Arrived, admit } from '../../admission/admission.ts';
 import { unauthenticated } from '../../admission/bearer.ts';
 import type { Authenticator, Holder } from '../../admission/caller.ts';
 import type { Limits } from '../../admission/limits.ts';
 import { answerTo, GatewayError } from '../../errors.ts';
-import { shownPath } from '../../upstream/routing/secret-paths.ts';
 import { givenTraceContext, traceIdFor } from '../trace-context.ts';
+import { AskedUpgrade, type Names } from './asked-upgrade.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { tokenOf } from './credentials.ts';
@@ -54,50 +53,6 @@ export interface UpgradeDeps {
   readonly isClosing: () => boolean;
 }
 
-/** An upgrade that is asked for, and what is known of it. */
-class Asked {
-  readonly request: IncomingMessage;
-  readonly #askedAtMs: number;
-  readonly #clock: Clock;
-  readonly #accessLog: AccessLog | undefined;
-  readonly #named: Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path'>;
-  #counted: Counted | undefined;
-
-  constructor(request: IncomingMessage, traceId: string | undefined, { clock, accessLog }: UpgradeDeps) {
-    const { headers, method = '', url } = request;
-    this.request = request;
-    this.#askedAtMs = clock.monotonicMs();
-    this.#clock = clock;
-    this.#accessLog = accessLog;
-    this.#named = {
-      reqId: requestIdOf(headers['x-request-id']),
-      trace_id: traceId,
-      method,
-      path: shownPath(pathOf(url)),
-    };
-  }
-
-  counted(counted: Counted): void {
-    this.#counted = counted;
-  }
-
-  /** By which the access log names it. */
-  get names(): Names {
-    return { ...this.#named, subject: this.#counted?.caller?.subject };
-  }
-
-  /** For the answer, whatever it is. */
-  get answerHeaders(): Readonly<Record<string, string>> {
-    return { 'x-request-id': this.#named.reqId, ...this.#counted?.headers };
-  }
-
-  record(outcome: Pick<AccessEntry, 'result' | 'code'>): void {
-    this.#accessLog?.write({ ...this.names, ...outcome, ms: rounded(this.#clock.monotonicMs() - this.#askedAtMs) });
-  }
-}
-
-type Names = Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path' | 'subject'>;
-
 type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 /**
@@ -108,7 +63,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   const { slots, stats, log } = deps;
   const server = createHandshake(deps.limits);
   const spans = deps.tracing === undefined ? undefined : createUpgradeSpans(deps.tracing, PATH);
-  const upgrading = new WeakMap<IncomingMessage, Asked>();
+  const upgrading = new WeakMap<IncomingMessage, AskedUpgrade>();
 
   function checkSlots(): void {
     if (deps.isClosing()) {
@@ -117,7 +72,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     slots.check();
   }
 
-  async function upgrade(asked: Asked, socket: Duplex, head: Buffer): Promise<void> {
+  async function upgrade(asked: AskedUpgrade, socket: Duplex, head: Buffer): Promise<void> {
     const { request } = asked;
     const fault = headerFault(request);
     if (fault !== undefined) throw new GatewayError('INVALID_REQUEST', { message: fault });
@@ -180,14 +135,14 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     toOriginForm(request);
     spans?.begin(request, socket);
     const traceId = traceIdFor(spans?.of(socket), givenTraceContext(request.headers));
-    const asked = new Asked(request, traceId, deps);
+    const asked = new AskedUpgrade(request, traceId, deps);
     upgrading.set(request, asked);
     upgrade(asked, socket, head).catch((error: unknown) => fail(error, request, socket));
   };
 }
 
 /** Scopes are asked for with each channel. */
-async function identify({ authenticator, requestLimits, slots }: UpgradeDeps, asked: Asked): Promise<Holder> {
+async function identify({ authenticator, requestLimits, slots }: UpgradeDeps, asked: AskedUpgrade): Promise<Holder> {
   const { request } = asked;
   const release = slots.reserve();
   try {

@@ -31,6 +31,11 @@ export interface RouteRule {
   readonly bodyLimitBytes?: number;
   /** Whether the path is there without the service, too: it is 503 then, and not 404. */
   readonly isPromised?: boolean;
+  /**
+   * Whether the service acts for the caller as long as a WebSocket or a stream of events lasts. An
+   * identity for it lasts as long then.
+   */
+  readonly actsOn?: boolean;
 }
 
 /** Where a request goes. */
@@ -78,7 +83,14 @@ export const builtInRules: readonly RouteRule[] = [
     ...(service === COMMUNICATION && { bodyLimitBytes: MAIL_BODY_BYTES }),
   })),
   { ...defaults(), prefix: `${API}payment/transactions`, service: PAYMENT, upstreamPrefix: '/api/v1/payments' },
-  { ...defaults(), prefix: '/api/graphql', service: FEDERATION, upstreamPrefix: '/api/graphql', isPromised: true },
+  {
+    ...defaults(),
+    prefix: '/api/graphql',
+    service: FEDERATION,
+    upstreamPrefix: '/api/graphql',
+    isPromised: true,
+    actsOn: true,
+  },
   { ...defaults(), prefix: `${API}${FEDERATION}`, service: FEDERATION, upstreamPrefix: baseOf(FEDERATION) },
   // For people with a link, whose token says what they may. Many mobile ones share an address.
   open({ prefix: '/pay', service: PAYMENT, name: 'payment.pages', methods: READ_AND_POST, requests: 600 }),

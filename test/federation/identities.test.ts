@@ -1,9 +1,11 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import type { SubgraphSource } from '@rollcall/federation/testing/subgraph.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { createGatewayKeys } from '@rollcall/platform/http/gateway-keys.ts';
 import { createIdentityReader } from '@rollcall/platform/http/identity.ts';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createClient, startGateway, tokenOf } from '../gateway/gateway.ts';
+import { createClient, startBackend, startGateway, tokenOf } from '../gateway/gateway.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
@@ -114,6 +116,44 @@ test('a service is told nothing at another URL than it is registered with', asyn
   expect(await ask(federation)).toEqual(ALL);
   expect(impostor.asked.length).toBeGreaterThan(0);
   for (const asked of impostor.asked) for (const name of SHOWN) expect(asked).not.toHaveProperty(name);
+});
+
+/** A service that says who calls it. */
+async function tellSubject(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const data = (await text(request)).includes('_service')
+    ? { _service: { sdl: 'type Query { own: String }' } }
+    : { own: String(request.headers['x-rollcall-subject']) };
+  response.setHeader('content-type', 'application/json').end(JSON.stringify({ data }));
+}
+
+const answerTo = (id: string) => ({ data: { own: id, me: 'Anna' } });
+
+test('of many callers at once each gets what is its own', async () => {
+  const { federation } = await startShop();
+  const own = await startBackend((request, response) => void tellSubject(request, response));
+  onTestFinished(() => own[Symbol.asyncDispose]());
+  await registry.call('POST', '/services/register', {
+    service_name: 'own',
+    service_url: own.url,
+    capabilities: ['graphql'],
+  });
+  onTestFinished(() => registry.call('DELETE', '/services/own').then(() => undefined));
+  const ids = Array.from({ length: 10 }, (_, index) => `caller-${index}`);
+  const callers = await Promise.all(
+    ids.map(async (id) => ({ id, shown: await tokenOf(gateway, await createClient(namespace, { id })) })),
+  );
+  const anybody = await federation.callerOf(undefined);
+  const askAs = async (shown: string) => {
+    const headers = { authorization: `Bearer ${shown}` };
+    return (await anybody('POST', '/graphql', { body: { query: '{ own me }' }, headers })).body;
+  };
+  for (const { id, shown } of callers) await expect.poll(() => askAs(shown), WAIT).toEqual(answerTo(id));
+  for (let round = 0; round < 10; round += 1)
+    await Promise.all(
+      [...callers, ...callers, ...callers, ...callers].map(async ({ id, shown }) =>
+        expect(await askAs(shown)).toEqual(answerTo(id)),
+      ),
+    );
 });
 
 test('without a client no service is told who calls', async () => {

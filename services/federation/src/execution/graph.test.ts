@@ -1,6 +1,7 @@
 import { GraphQLError, getIntrospectionQuery } from 'graphql/index.js';
 import { describe, expect, test } from 'vitest';
 import { FEDERATION_2, federate } from '../testing/federate.ts';
+import { PlanLimitError, ProcessLostError } from './planner.ts';
 
 function library() {
   return federate({
@@ -107,6 +108,25 @@ describe('operations that are kept', () => {
     expect(graph.plans()).toBe(small.length);
     for (const query of large) await graph.ask(query);
     expect([await plansOf(graph, large.at(-1) ?? ''), await plansOf(graph, large[0] ?? '')]).toEqual([0, 1]);
+  });
+});
+
+describe('where no plan is made', () => {
+  test('as the planner was lost, the operation is planned anew when it comes again', async () => {
+    const graph = library();
+    graph.planFault = new ProcessLostError('It has ended');
+    await expect(graph.ask('{ shelf { name } }')).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    graph.planFault = undefined;
+    expect(await graph.ask('{ shelf { name } }')).toEqual({ data: { shelf: { name: 'S' } } });
+  });
+
+  test('as that takes too long, it is not tried again', async () => {
+    const graph = library();
+    graph.planFault = new PlanLimitError('It takes too long');
+    const beyond = { errors: [expect.objectContaining({ extensions: { code: 'PLAN_LIMIT_EXCEEDED' } })] };
+    expect(await graph.ask('{ shelf { name } }')).toEqual(beyond);
+    graph.planFault = undefined;
+    expect([await graph.ask('{ shelf { name } }'), graph.plans()]).toEqual([beyond, 1]);
   });
 });
 

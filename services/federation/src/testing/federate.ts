@@ -16,7 +16,9 @@ export interface TestGraph {
   /** Answers instead of a subgraph, until it is undefined. */
   interfere: ((call: SubgraphCall) => SubgraphAnswer | undefined) | undefined;
   ask(query: string, more?: Omit<Partial<GraphRequest<undefined>>, 'query'>): Promise<GraphAnswer>;
-  /** How many plans were made. */
+  /** Why no plan is made, until it is undefined. */
+  planFault: Error | undefined;
+  /** How many plans were asked for. */
   plans(): number;
   /** Which subgraphs the last request asked, in order. */
   asked(): readonly string[];
@@ -68,8 +70,9 @@ export function federate(
   let plans = 0;
   const source = readGraph(supergraph, {});
   const planner = createPlanner(source.planner.sdl);
-  const counted: typeof planner = (...asked) => {
+  const counted: typeof planner = async (...asked) => {
     plans += 1;
+    if (federated.planFault !== undefined) throw federated.planFault;
     return planner(...asked);
   };
   const graph = createGraph<undefined>({
@@ -82,7 +85,16 @@ export function federate(
     openSource: () => ReadableStream.from([]),
     close: () => undefined,
   });
-  const federated: TestGraph = { graph, calls, interfere: undefined, ask, plans: () => plans, asked, sent };
+  const federated: TestGraph = {
+    graph,
+    calls,
+    interfere: undefined,
+    planFault: undefined,
+    ask,
+    plans: () => plans,
+    asked,
+    sent,
+  };
   return federated;
 
   async function callSubgraph(call: SubgraphCall): Promise<SubgraphAnswer> {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdtemp, readFile } from 'node:fs/promises';
+import { cp, glob, mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { freePorts } from '@rollcall/local/ports.ts';
@@ -110,6 +110,24 @@ test('the JavaScript of the image runs without a stripper of types, line by line
   expect(emitted.split('\n').map(({ length }) => length)).toEqual(lines.map(({ length }) => length));
   expect(await readFile(join(directory, 'package.json'), 'utf8')).toContain('"./*.ts": "./src/*.js"');
 });
+
+test('the JavaScript of the image names no file by its name in the sources', async () => {
+  const directory = await mkdtemp(join(inject('temporaryDirectory'), 'emitted-'));
+  for (const folder of ['platform', 'operator', 'services'])
+    await cp(join(ROOT, folder), join(directory, folder), { recursive: true, filter: isInImage });
+  await runNode(['tools/emit-javascript.ts', directory]);
+  const named: string[] = [];
+  for await (const file of glob('**/*.js', { cwd: directory })) {
+    const emitted = await readFile(join(directory, file), 'utf8');
+    named.push(...(emitted.match(/['"`]\.{1,2}\/[^'"`\n]+\.ts['"`]/g) ?? []));
+  }
+  expect(named).toEqual([]);
+});
+
+/** As .dockerignore has it. */
+function isInImage(path: string): boolean {
+  return !/\/(?:node_modules|testing)$|\.test\.ts$/.test(path);
+}
 
 test('what drains goes on when it gets another signal to end', { timeout: 180_000 }, async () => {
   const namespace = await createNamespace('image');

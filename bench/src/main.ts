@@ -10,6 +10,7 @@ import type { Bench } from './bench.ts';
 import { communication } from './benches/communication/communication.ts';
 import { delivery } from './benches/delivery.ts';
 import { expiry } from './benches/expiry.ts';
+import { federation } from './benches/federation/federation.ts';
 import { gatewaySoak } from './benches/gateway-soak.ts';
 import { grpc } from './benches/grpc.ts';
 import { heartbeats } from './benches/heartbeats.ts';
@@ -36,6 +37,7 @@ const BENCHES: readonly Bench[] = [
   websocket,
   communication,
   payment,
+  federation,
   delivery,
   soak,
   gatewaySoak,

@@ -7,7 +7,17 @@ import { join } from 'node:path';
  */
 export function cacheDirectory(
   env: NodeJS.ProcessEnv,
-  name: 'kubernetes' | 'redis' | 'node' | 'haproxy' | 'image' | 'traefik' | 'schemathesis' | 'chromium' | 'debian',
+  name:
+    | 'kubernetes'
+    | 'redis'
+    | 'node'
+    | 'haproxy'
+    | 'federation-peers'
+    | 'image'
+    | 'traefik'
+    | 'schemathesis'
+    | 'chromium'
+    | 'debian',
 ): string {
   const root = env['XDG_CACHE_HOME'];
   return join(root === undefined || root === '' ? join(homedir(), '.cache') : root, 'rollcall', name);

@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { fetchDebianPackage, hasDebianTools } from '@rollcall/local/debian-packages.ts';
@@ -6,6 +6,7 @@ import { findExecutable, isExecutable } from '@rollcall/local/executables.ts';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { startProcess } from '@rollcall/local/processes.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
+import { readProcessTree } from './process-tree.ts';
 import type { StageOptions, Subject } from './stage.ts';
 
 /** An executable that is not ours. */
@@ -15,7 +16,6 @@ export interface SystemBinary {
   readonly env: Readonly<Record<string, string>>;
 }
 
-const TICKS_PER_SECOND = 100;
 const LIBRARIES = ['usr/lib/x86_64-linux-gnu', 'usr/lib/aarch64-linux-gnu'];
 
 /**
@@ -70,17 +70,7 @@ export async function startHaproxy(stack: AsyncDisposableStack, options: Haproxy
     port,
     process: started,
     readyAfterMs: performance.now() - startedAtMs,
-    cpuMs: () => cpuMsOf(started.pid),
+    cpuMs: async () => (await readProcessTree(started.pid)).cpuMs,
     stop: () => started.stop({ graceMs: 1000 }),
   };
-}
-
-/**
- * proc(5): user and system time are the 14th and 15th fields, counted behind the name in
- * parentheses.
- */
-async function cpuMsOf(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
 }

@@ -56,6 +56,8 @@ export interface Stage {
   startCommunication(settings: Readonly<Record<string, string>>): Promise<RollcallSubject>;
   /** @param settings all of them. */
   startPayment(settings: Readonly<Record<string, string>>): Promise<RollcallSubject>;
+  /** @param settings all of them. */
+  startFederation(settings: Readonly<Record<string, string>>): Promise<RollcallSubject>;
   /** Creates an empty database on the server of the run. @returns its URL. */
   createDatabase(name: string): Promise<string>;
   /**
@@ -65,7 +67,14 @@ export interface Stage {
   startHaproxy(binary: SystemBinary, configuration: string): Promise<Subject>;
   /** Starts a bare server of `peers/`. @param args after the port. */
   startPeer(
-    name: 'bare-http' | 'bare-fastify' | 'fastify-gateway' | 'grpc-backend',
+    name:
+      | 'bare-http'
+      | 'bare-fastify'
+      | 'fastify-gateway'
+      | 'grpc-backend'
+      | 'subgraphs'
+      | 'apollo-gateway'
+      | 'mercurius-gateway',
     args: readonly string[],
   ): Promise<Subject>;
 }
@@ -128,6 +137,7 @@ export async function startStage(stack: AsyncDisposableStack, options: StageOpti
       start.rollcall('communication', 'services/communication/src/main.ts', { ...smallHeap, ...settings }),
     startPayment: (settings) =>
       start.rollcall('payment', 'services/payment/src/main.ts', { ...smallHeap, ...settings }),
+    startFederation: (settings) => start.rollcall('federation', 'services/federation/src/main.ts', settings),
     createDatabase: (name) => postgres.createDatabase(name),
     startHaproxy: (binary, configuration) => startHaproxy(stack, { ...options, binary, configuration }),
     startPeer: start.peer,

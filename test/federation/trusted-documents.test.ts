@@ -74,6 +74,8 @@ test('where it is logged others are executed, and told of once by their hash', a
   const lines = (await readFile(service.logFile, 'utf8')).split('\n').filter((line) => line.includes('not trusted'));
   expect(lines.map((line) => JSON.parse(line))).toEqual([expect.objectContaining({ sha256: sha256(secret) })]);
   expect(lines.join('\n')).not.toContain('0821234567');
+  const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+  expect(metrics).toMatch(/^rollcall_federation_untrusted_documents_total(\{.*\})? 2$/m);
 });
 
 test('documents are published all or none, and an id stays with its document', async () => {

@@ -232,7 +232,7 @@ function createFederation(
 
 /** What clients may name instead of sending it. */
 function documentsOf(
-  { config, log }: ProcessContext<FederationConfig>,
+  { config, log, metrics }: ProcessContext<FederationConfig>,
   database: Database,
   trusted: TrustedDocumentStore,
 ): Documents {
@@ -242,6 +242,7 @@ function documentsOf(
     trusted: createTrustedDocuments(trusted),
     trust: config.trust,
     log,
+    metrics,
   });
 }
 

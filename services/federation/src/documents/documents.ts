@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { LRUCache } from 'lru-cache';
+import { Counter, type Registry } from 'prom-client';
 import { type Refused, refused } from '../execution/errors.ts';
 import type { PersistedQueries, SentDocument } from './persisted-queries.ts';
 import type { TrustedDocuments } from './trusted-documents.ts';
@@ -27,13 +28,19 @@ export interface DocumentsOptions {
   readonly trusted: TrustedDocuments;
   readonly trust: Trust;
   readonly log: Logger;
+  readonly metrics: Registry;
 }
 
 /** Documents that are told of once in a while. */
 const TOLD = { max: 1000, ttl: 3_600_000 };
 
-export function createDocuments({ persisted, trusted, trust, log }: DocumentsOptions): Documents {
+export function createDocuments({ persisted, trusted, trust, log, metrics }: DocumentsOptions): Documents {
   const told = new LRUCache<string, true>(TOLD);
+  const untrusted = new Counter({
+    name: 'rollcall_federation_untrusted_documents_total',
+    help: 'Requests for documents that nobody published, where that is logged or refused.',
+    registers: [metrics],
+  });
 
   function tell(text: string): void {
     const digest = hash('sha256', text);
@@ -56,11 +63,12 @@ export function createDocuments({ persisted, trusted, trust, log }: DocumentsOpt
         return (await trusted.find(digest).catch(() => undefined)) ?? text;
       }
       if (trust === 'off') return text;
+      if (await (trust === 'log' ? trusted.has(text).catch(() => true) : trusted.has(text))) return text;
+      untrusted.inc();
       if (trust === 'log') {
-        if (!(await trusted.has(text).catch(() => true))) tell(text);
+        tell(text);
         return text;
       }
-      if (await trusted.has(text)) return text;
       return refused('Only documents that were published are executed here', 'DOCUMENT_NOT_TRUSTED');
     },
   };

@@ -6,6 +6,7 @@ import { type Contracts, type GraphSource, readGraph } from '../execution/graph-
 import { findBreaks } from '../usage/breaks.ts';
 import { type Composition, compose, LIMIT_CODE, type SubgraphSource } from './compose.ts';
 import { printIntrospection } from './print-introspection.ts';
+import { createTaskWatch } from './task-watch.ts';
 
 /** Composes off the event loop. */
 export interface Composer extends Actor {
@@ -41,10 +42,8 @@ type Outcome =
 
 /** Marks the thread: tests may run in threads of their own. */
 const ROLE = 'rollcall-composer';
-/** 20 subgraphs of 500 types take 2 s on an idle machine. */
+/** Of work. 20 subgraphs of 500 types take 2 s. */
 const TIME_LIMIT_MS = 20_000;
-/** Of loading the thread, which says nothing of schemas. */
-const START_LIMIT_MS = 60_000;
 const LIMITS = { maxOldGenerationSizeMb: 512 };
 /** Without a task for so long, the thread is ended: it has kept what its largest task took. */
 const IDLE_MS = 5000;
@@ -112,7 +111,10 @@ interface Thread {
 function createThread(timeLimitMs: number, idleMs: number): Thread {
   let worker: Worker | undefined;
   let current: PromiseWithResolvers<Outcome> | undefined;
-  let timer: NodeJS.Timeout | undefined;
+  const watch = createTaskWatch(timeLimitMs, (thread, reason) => {
+    fail(thread, reason);
+    void thread.terminate();
+  });
   let idle: NodeJS.Timeout | undefined;
   let isReady = false;
   let last: Promise<unknown> = Promise.resolve();
@@ -129,7 +131,7 @@ function createThread(timeLimitMs: number, idleMs: number): Thread {
         return;
       }
       isReady = true;
-      limit(started, timeLimitMs);
+      watch.working(started, undefined);
     });
     started.on('error', (error) => fail(started, errorMessage(error)));
     started.on('exit', () => fail(started, 'the thread ended'));
@@ -142,28 +144,22 @@ function createThread(timeLimitMs: number, idleMs: number): Thread {
     current?.reject(new LimitError(reason));
   }
 
-  /** Of the task under way, from now on. */
-  function limit(thread: Worker, limitMs: number): void {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      fail(thread, `it takes longer than ${limitMs / 1000} s`);
-      void thread.terminate();
-    }, limitMs);
-  }
-
   async function run(task: Task): Promise<Outcome> {
     if (isStopped) throw new Error('The composer is stopped');
     clearTimeout(idle);
     const thread = (worker ??= startThread());
     const answer = Promise.withResolvers<Outcome>();
     current = answer;
-    limit(thread, isReady ? timeLimitMs : START_LIMIT_MS);
     thread.ref();
+    // The thread may end before anybody waits for it.
+    answer.promise.catch(() => undefined);
+    if (isReady) watch.working(thread, await thread.cpuUsage().catch(() => undefined));
+    else watch.loading(thread);
     thread.postMessage(task);
     try {
       return await answer.promise;
     } finally {
-      clearTimeout(timer);
+      watch.stop();
       current = undefined;
       thread.unref();
       idle = setTimeout(endIdle, idleMs).unref();

@@ -148,7 +148,7 @@ describe('a request to a registered service', () => {
     const keys = createGatewayKeys(new URL(`${gateway.url}/.well-known/jwks.json`), systemClock);
     const readerFor = (service: string) =>
       createIdentityReader({ service, issuer: 'rollcall', keys, clock: systemClock });
-    expect(await readerFor('shop').read({ headers })).toEqual({
+    expect(await readerFor('shop').read({ headers })).toMatchObject({
       subject: 'tests',
       tier: 'premium',
       scopes: new Set(['orders:read', 'payments:read', 'registrations:read']),

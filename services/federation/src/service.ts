@@ -186,9 +186,9 @@ function createFederation(
     sighting: (service) => sighting(service),
     isInGraph: (service) => current.graph()?.graph.subgraphs.has(service) === true,
   });
-  const build = createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, reachSubgraphs, limits });
+  const build = createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, reachSubgraphs, limits, log });
   const file = config.graphFile === undefined ? undefined : createGraphFile(config.graphFile, log);
-  const current = createCurrent({ store, build, file, onSwap, log, metrics });
+  const current = createCurrent({ store, build, file, onSwap, clock, log, metrics });
   const shown = (contract?: string) => shownBy(current.graph(), contracts, contract);
   const graph = (contract?: string) => shown(contract)?.graph;
   const feeds = createFeeds({ graph, deadlineMs: DEADLINE_MS, log, metrics });

@@ -80,3 +80,12 @@ test('types that lead to each other alone are gone', () => {
   const sdl = `type Query { a: Int loop: L @tag(name: "internal") } type L { l: L m: M } type M { l: L }`;
   expect(seen(sdl, { exclude: ['internal'] })).toBe('type Query { a: Int }');
 });
+
+test('a directive whose type is gone is gone, too', () => {
+  const graph = parse(`directive @audit(level: Level) on FIELD directive @plain(text: String) on FIELD
+    type Query { a: Int } enum Level { HIGH }`);
+  const contract = contractDocument(graph, graph, { include: [], exclude: [] }) ?? graph;
+  const schema = buildASTSchema(contract);
+  expect([schema.getDirective('audit'), schema.getType('Level')]).toEqual([undefined, undefined]);
+  expect(schema.getDirective('plain')).toBeDefined();
+});

@@ -56,9 +56,9 @@ export function contractDocument(
   }
   if (!types.has('Query')) return undefined;
   const reached = reachable(types);
-  const others = graph.definitions.filter((definition) => !isTypeDefinitionNode(definition) && !isSchema(definition));
-  const kept = [...types.values()].filter(({ name }) => reached.has(name.value));
-  return { kind: Kind.DOCUMENT, definitions: [...others, ...kept] };
+  const kept = new Map([...types].filter(([name]) => reached.has(name)));
+  const others = graph.definitions.filter((definition) => isDirectiveOf(definition, kept));
+  return { kind: Kind.DOCUMENT, definitions: [...others, ...kept.values()] };
 }
 
 type Tags = ReadonlyMap<string, readonly string[]>;
@@ -234,6 +234,8 @@ function sizeOf(types: Definitions): number {
   return size;
 }
 
-function isSchema({ kind }: DefinitionNode): boolean {
-  return kind === Kind.SCHEMA_DEFINITION;
+/** A directive that needs no type that is gone. */
+function isDirectiveOf(definition: DefinitionNode, types: Definitions): boolean {
+  if (definition.kind !== Kind.DIRECTIVE_DEFINITION) return false;
+  return definition.arguments?.every(({ type }) => isKnown(nameOf(type), types)) ?? true;
 }

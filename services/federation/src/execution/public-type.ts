@@ -27,7 +27,9 @@ export function publicTypeOf(
   const type = shape.objects.get(name);
   if (type !== undefined) return type;
   if (!supergraph.objects.has(name)) return shape.type;
-  return schema.getType(name) === undefined ? 'hidden' : undefined;
+  // A contract may know the type, and not that it is one of these.
+  const isOne = shape.type !== undefined && supergraph.objectsOf.get(shape.type.name)?.has(name) === true;
+  return isOne || schema.getType(name) === undefined ? 'hidden' : undefined;
 }
 
 /**

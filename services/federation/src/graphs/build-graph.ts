@@ -1,5 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { commonError } from '@rollcall/platform/common-errors.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import type { GraphQLSchema } from 'graphql/index.js';
 import { apiSchemaSteps } from '../execution/api-schema.ts';
 import { createGraph, type Graph, type GraphParts } from '../execution/graph.ts';
 import type { Contracts, GraphSource } from '../execution/graph-source.ts';
@@ -17,6 +19,7 @@ export interface GraphBuilderDeps<Context> {
   readonly contracts: Contracts;
   readonly planners: Planners;
   readonly limits: OperationLimits;
+  readonly log: Logger;
   /** @param urls of subgraphs, by name. */
   readonly reachSubgraphs: (urls: ReadonlyMap<string, string>) => SubgraphReach<Context>;
 }
@@ -35,10 +38,11 @@ export interface GraphWithContracts<Context> extends Graph<Context> {
 export function createGraphBuilder<Context>(
   deps: GraphBuilderDeps<Context>,
 ): (supergraph: string) => Promise<GraphWithContracts<Context>> {
-  const { readGraph, contracts, planners, reachSubgraphs, limits } = deps;
+  const { readGraph, contracts, planners, reachSubgraphs, limits, log } = deps;
   return async (sdl) => {
     const { supergraph, costRules, planner: source, ...pieces } = await readGraph(sdl, contracts);
     const schema = await inTurns(apiSchemaSteps(pieces.pieces));
+    const ofContracts = await contractSchemas(pieces.contracts, log);
     const planner = await planners.load(source.sdl);
     const parts = {
       supergraph,
@@ -49,13 +53,27 @@ export function createGraphBuilder<Context>(
       ...reachSubgraphs(supergraph.subgraphs),
       close: () => planner.close(),
     };
-    const ofContracts = new Map<string, Graph<Context>>();
-    for (const [name, contract] of pieces.contracts) {
-      const seen = await inTurns(apiSchemaSteps(contract));
-      ofContracts.set(name, createGraph({ ...parts, schema: seen, close: () => undefined }));
-    }
-    return { ...createGraph(parts), contracts: ofContracts };
+    const graphs = [...ofContracts].map(
+      ([name, shown]) => [name, createGraph({ ...parts, schema: shown, close: () => undefined })] as const,
+    );
+    return { ...createGraph(parts), contracts: new Map(graphs) };
   };
+}
+
+/** One that cannot be built is left out: it must not hold up the graph. */
+async function contractSchemas(
+  contracts: GraphSource['contracts'],
+  log: Logger,
+): Promise<ReadonlyMap<string, GraphQLSchema>> {
+  const schemas = new Map<string, GraphQLSchema>();
+  for (const [name, pieces] of contracts) {
+    try {
+      schemas.set(name, await inTurns(apiSchemaSteps(pieces)));
+    } catch (err) {
+      log.error({ err, contract: name }, 'the contract cannot be used');
+    }
+  }
+  return schemas;
 }
 
 /** One step in each turn of the event loop. */

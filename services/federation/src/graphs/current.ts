@@ -1,7 +1,8 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { sleep } from '@rollcall/platform/retry.ts';
+import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import { Gauge, type Registry } from 'prom-client';
 import type { Generation, GraphStore } from '../domain/ports.ts';
 import type { SubgraphStatus } from '../domain/subgraphs.ts';
@@ -21,6 +22,7 @@ export interface CurrentDeps<Graph extends Closable> {
   readonly file: GraphFile | undefined;
   /** Called once another graph is in force, or none. */
   readonly onSwap: () => void;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
 }
@@ -40,12 +42,14 @@ export interface Current<Graph> extends Actor {
   readonly adopt: () => Promise<void>;
 }
 
+/** Of a graph that could not be built. */
+const AGAIN = { baseMs: 1000, maxMs: 300_000 };
 /** Between looks at what other replicas have changed. */
 const LOOK_MS = 500;
 
 /** Follows the generation in the database (docs/decisions/0465). */
 export function createCurrent<Graph extends Closable>(deps: CurrentDeps<Graph>): Current<Graph> {
-  const { store, build, file, onSwap, log, metrics } = deps;
+  const { store, build, file, onSwap, clock, log, metrics } = deps;
   const stopping = new AbortController();
   let inForce: InForce<Graph> | undefined;
   let statuses: ReadonlyMap<string, SubgraphStatus> = new Map();
@@ -53,31 +57,41 @@ export function createCurrent<Graph extends Closable>(deps: CurrentDeps<Graph>):
   let last: Promise<unknown> = Promise.resolve();
   let running: Promise<void> | undefined;
   let isAway = false;
+  const failed = createFailed(clock);
   observe(metrics, { generation: () => seen.generation, statuses: () => statuses });
 
   async function look(): Promise<void> {
     const position = await store.position();
-    if (position.generation !== seen.generation) {
-      const generation = await store.generation();
-      await swap(generation);
-      if (inForce !== undefined && inForce.number === generation?.number) await file?.write(generation);
-    }
     if (position.revision !== seen.revision) statuses = await store.statuses();
-    seen = position;
+    const isNew = position.generation !== seen.generation && failed.isDue(position.generation);
+    const isTaken = isNew && (await take(position.generation));
+    seen = { revision: position.revision, generation: isTaken ? position.generation : seen.generation };
   }
 
-  async function swap(generation: Generation | undefined): Promise<void> {
+  /** @returns false where it cannot be used, for now. */
+  async function take(number: number): Promise<boolean> {
+    const generation = await store.generation();
+    if (generation === undefined && number > 0) throw new Error(`The graph ${number} is not there`);
+    const isTaken = await swap(generation);
+    if (!isTaken) failed.note(number);
+    else if (generation !== undefined) await file?.write(generation);
+    return isTaken;
+  }
+
+  async function swap(generation: Generation | undefined): Promise<boolean> {
     if (generation === undefined || generation.supergraph === '') {
       replace(undefined);
-      return;
+      return true;
     }
     const { number, hash, supergraph } = generation;
     try {
       replace({ number, hash, graph: await build(supergraph) });
       log.info({ generation: number }, 'another graph is in force');
+      return true;
     } catch (err) {
       // It composes, and cannot be planned for: the one before still can.
       log.error({ err, generation: number }, 'the graph cannot be used');
+      return false;
     }
   }
 
@@ -122,6 +136,18 @@ export function createCurrent<Graph extends Closable>(deps: CurrentDeps<Graph>):
     graph: () => inForce,
     statuses: () => statuses,
     adopt,
+  };
+}
+
+/** A graph that could not be built may be a fault of the moment: a process that was lost, a limit on a busy machine. */
+function createFailed(clock: Clock) {
+  let last = { generation: -1, times: 0, againAtMs: 0 };
+  return {
+    isDue: (generation: number): boolean => generation !== last.generation || clock.monotonicMs() >= last.againAtMs,
+    note(generation: number): void {
+      const times = generation === last.generation ? last.times + 1 : 0;
+      last = { generation, times, againAtMs: clock.monotonicMs() + backoffMs(times, AGAIN) };
+    },
   };
 }
 

@@ -6,6 +6,8 @@ import { type LookTimes, lookInMs, membersOf, type Subgraph, type Subgraphs, sta
 
 /** The number of the graph in force. */
 const IN_FORCE = 'coalesce(pinned, generation)';
+/** So that a graph is not pinned while it is forgotten. */
+const LOCK = 'SELECT FROM graph FOR UPDATE';
 /** Kept for the history. */
 const KEPT_GENERATIONS = 100;
 
@@ -69,13 +71,15 @@ export function createGraphStore(pool: () => Pool, times: LookTimes): GraphStore
       );
       return rows.map((row): Generation => ({ ...row, number: Number(row.number) }))[0];
     },
-    async pin(number) {
-      const { rowCount } = await pool().query(
-        `UPDATE graph SET pinned = $1 WHERE EXISTS (SELECT FROM generations WHERE number = $1 AND supergraph <> '')`,
-        [number],
-      );
-      return rowCount === 1;
-    },
+    pin: (number) =>
+      inTransaction(pool(), async (client) => {
+        await client.query(LOCK);
+        const { rowCount } = await client.query(
+          `UPDATE graph SET pinned = $1 WHERE EXISTS (SELECT FROM generations WHERE number = $1 AND supergraph <> '')`,
+          [number],
+        );
+        return rowCount === 1;
+      }),
     async unpin() {
       await pool().query('UPDATE graph SET pinned = NULL');
     },
@@ -110,13 +114,16 @@ export function createGraphStore(pool: () => Pool, times: LookTimes): GraphStore
 
 /** Forgets graphs of long ago. @param limit how many at most. @returns how many. */
 export async function pruneGenerations(pool: Pool, limit: number): Promise<number> {
-  const { rowCount } = await pool.query(
-    `DELETE FROM generations WHERE id IN (
-       SELECT generations.id FROM generations, graph
-       WHERE number <= generation - $1 AND number IS DISTINCT FROM pinned LIMIT $2)`,
-    [KEPT_GENERATIONS, limit],
-  );
-  return rowCount ?? 0;
+  return inTransaction(pool, async (client) => {
+    await client.query(LOCK);
+    const { rowCount } = await client.query(
+      `DELETE FROM generations WHERE id IN (
+         SELECT generations.id FROM generations, graph
+         WHERE number <= generation - $1 AND number IS DISTINCT FROM pinned LIMIT $2)`,
+      [KEPT_GENERATIONS, limit],
+    );
+    return rowCount ?? 0;
+  });
 }
 
 async function readPosition(pool: Pool): Promise<Position> {

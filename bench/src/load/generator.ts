@@ -7,6 +7,7 @@ import { runLeaseLoad } from './lease-load.ts';
 import { runMailLoad } from './mail-load.ts';
 import { runSubscribersLoad } from './subscribers-load.ts';
 import type { LoadResult, Reply, Task } from './tasks.ts';
+import { runTicksLoad } from './ticks-load.ts';
 import { runTransactionLoad } from './transaction-load.ts';
 
 function run(task: Task): Promise<LoadResult> {
@@ -19,6 +20,8 @@ function run(task: Task): Promise<LoadResult> {
       return runGrpcLoad(task);
     case 'subscribers':
       return runSubscribersLoad(task);
+    case 'ticks':
+      return runTicksLoad(task);
     case 'transactions':
       return runTransactionLoad(task);
     case 'mails':

@@ -13,10 +13,13 @@ export interface SubscriberConnection {
 
 export interface SubscriberOptions {
   readonly port: number;
+  readonly path: string;
+  readonly subprotocol?: string;
   readonly token: string;
-  readonly channel: string;
+  /** The first message, of less than 126 bytes, as are those that `send` takes. */
+  readonly greeting: string;
   /** Called with each text frame, as it came. */
-  readonly onText: (payload: Buffer) => void;
+  readonly onText: (payload: Buffer, send: (message: string) => void) => void;
 }
 
 const TEXT = 0x1;
@@ -27,11 +30,13 @@ const MASKED = 0x80;
 const LENGTH_16 = 126;
 const LENGTH_64 = 127;
 
-/** Resolves once the upgrade was accepted and the subscription sent. */
+/** Resolves once the upgrade was accepted and the greeting sent. */
 export async function openSubscriber({
   port,
+  path,
+  subprotocol,
   token,
-  channel,
+  greeting,
   onText,
 }: SubscriberOptions): Promise<SubscriberConnection> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
@@ -39,6 +44,7 @@ export async function openSubscriber({
   const ended = Promise.withResolvers<void>();
   socket.once('error', opened.reject);
   socket.on('close', () => ended.resolve());
+  const send = (message: string): void => void socket.write(clientFrame(TEXT, Buffer.from(message)));
   let isOpen = false;
   let rest: Buffer = Buffer.alloc(0);
   socket.on('data', (chunk: Buffer) => {
@@ -56,22 +62,23 @@ export async function openSubscriber({
       rest = rest.subarray(end + 4);
       opened.resolve();
     }
-    rest = readFrames(rest, { socket, onText });
+    rest = readFrames(rest, { socket, onText: (payload) => onText(payload, send) });
   });
   socket.write(
     [
-      'GET /api/ws HTTP/1.1',
+      `GET ${path} HTTP/1.1`,
       `Host: 127.0.0.1:${port}`,
       'Connection: Upgrade',
       'Upgrade: websocket',
       'Sec-WebSocket-Version: 13',
       `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}`,
       `Authorization: Bearer ${token}`,
+      ...(subprotocol === undefined ? [] : [`Sec-WebSocket-Protocol: ${subprotocol}`]),
       '\r\n',
     ].join('\r\n'),
   );
   await opened.promise;
-  socket.write(clientFrame(TEXT, Buffer.from(JSON.stringify({ type: 'subscribe', channel }))));
+  send(greeting);
   return { ended: ended.promise, close: () => socket.destroy() };
 }
 

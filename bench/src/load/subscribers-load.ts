@@ -8,6 +8,7 @@ import { type LoadResult, nameOf, type SubscribersTask } from './tasks.ts';
 const OPENING = 50;
 const OPEN_TIMEOUT_MS = 60_000;
 const SETTLE_MS = 3000;
+const SUBSCRIBE = JSON.stringify({ type: 'subscribe', channel: 'registrations' });
 const SYNCED = Buffer.from('"synced"');
 
 /** Runs a {@link SubscribersTask}. */
@@ -88,7 +89,7 @@ async function openAll(task: SubscribersTask, onText: (payload: Buffer) => void)
     while (next < task.subscribers) {
       const token = task.tokens[next % task.tokens.length] ?? '';
       next += 1;
-      connections.push(await openSubscriber({ port: task.port, token, channel: 'registrations', onText }));
+      connections.push(await openSubscriber({ port: task.port, path: '/api/ws', token, greeting: SUBSCRIBE, onText }));
     }
   };
   await Promise.all(Array.from({ length: OPENING }, openSome));

@@ -101,6 +101,20 @@ export interface SubscribersTask {
   readonly intervalMs: number;
 }
 
+/** GraphQL subscriptions by WebSocket, one on each, to events that say in `at` when they happened. */
+export interface TicksTask {
+  readonly kind: 'ticks';
+  readonly port: number;
+  readonly path: string;
+  /** Of callers, in turn. */
+  readonly tokens: readonly string[];
+  /** How many different subscriptions each caller has. */
+  readonly topics: number;
+  readonly subscribers: number;
+  /** Events are counted for so long, once each subscription has had one. */
+  readonly durationMs: number;
+}
+
 /**
  * `{0}`, `{1}` and so on in a value stand for UUIDs, new for each request, and `{0x}` for their bytes.
  * Bytes are written as `\\x…`.
@@ -136,7 +150,7 @@ export interface MailTask {
   readonly pace: Pace;
 }
 
-export type Task = HttpTask | LeaseTask | GrpcTask | SubscribersTask | TransactionTask | MailTask;
+export type Task = HttpTask | LeaseTask | GrpcTask | SubscribersTask | TicksTask | TransactionTask | MailTask;
 
 export interface LoadResult {
   readonly requests: number;

@@ -13,10 +13,12 @@ export interface SubgraphData {
 
 const USERS = 3;
 const PRODUCTS = 100;
+const LARGE_TYPES = 500;
 
 /** @throws Error where there is none of the name. */
 export function subgraphNamed(name: string): SubgraphData {
-  const subgraph = subgraphs.get(name);
+  const [, number] = /^large-(\d+)$/.exec(name) ?? [];
+  const subgraph = number === undefined ? subgraphs.get(name) : large(Number(number));
   if (subgraph === undefined) throw new Error(`There is no subgraph ${name}`);
   return subgraph;
 }
@@ -52,11 +54,36 @@ const subgraphs: ReadonlyMap<string, SubgraphData> = new Map([
       entities: entitiesOf('Product', PRODUCTS, (index) => ({ name: `Product ${index}` })),
     }),
   ],
+  [
+    'ticks',
+    {
+      sdl: `
+        extend type Query { ticks: Int! }
+        extend type Subscription { tick(topic: ID!): Tick! }
+        type Tick { at: Float! }`,
+      root: { ticks: 0 },
+      entities: new Map(),
+    },
+  ],
   ['prices', extensionOf('price: Int!', (index) => ({ price: index * 100 }))],
   ['stock', extensionOf('inStock: Boolean!', (index) => ({ inStock: index % 2 === 0 }))],
   ['shipping', extensionOf('days: Int!', (index) => ({ days: index % 7 }))],
   ['ratings', extensionOf('stars: Float!', (index) => ({ stars: index / 20 }))],
 ]);
+
+/** Many types, of which every tenth is an entity. It has schema, and no data. */
+function large(number: number): SubgraphData {
+  const types = Array.from({ length: LARGE_TYPES }, (_, index) => {
+    const key = index % 10 === 0 ? ' @key(fields: "id")' : '';
+    const next = `Type${number}x${(index + 1) % LARGE_TYPES}`;
+    return `type Type${number}x${index}${key} { id: ID! name: String! count: Int next: ${next} }`;
+  });
+  return {
+    sdl: `extend type Query { large${number}: Type${number}x0 } ${types.join('\n')}`,
+    root: {},
+    entities: new Map(),
+  };
+}
 
 /** The subgraph that lists them all. */
 function owner({ sdl, field, entities }: Pick<SubgraphData, 'sdl' | 'entities'> & { field: string }): SubgraphData {

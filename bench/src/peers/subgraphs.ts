@@ -8,6 +8,7 @@ import { type Entity, subgraphNamed } from './subgraph-data.ts';
 
 const [port = ''] = process.argv.slice(2);
 const MOST_DOCUMENTS = 1000;
+const EVENT_INTERVAL_MS = 180;
 const documents = new Map<string, DocumentNode>();
 
 interface Asked {
@@ -27,10 +28,33 @@ createServer((request, response) => {
 }).listen(Number(port), '127.0.0.1');
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const data = answerOf((request.url ?? '').slice(1), JSON.parse(await text(request)));
+  const { method, url = '', headers } = request;
+  if (method !== 'POST') {
+    response.writeHead(405).end();
+    return;
+  }
+  const asked: Asked = JSON.parse(await text(request));
+  if (headers.accept?.startsWith('text/event-stream') === true) {
+    stream(asked, response);
+    return;
+  }
+  const data = answerOf(url.slice(1), asked);
   const content = JSON.stringify({ data });
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) });
   response.end(content);
+}
+
+/** Each subscription has its own events, at its own times; when they happened is in them. */
+function stream({ query }: Asked, response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const document = documentOf(query);
+  const tell = (): void => {
+    const tick = { __typename: 'Tick', at: performance.timeOrigin + performance.now() };
+    const data = selected(document, { __typename: 'Subscription', tick });
+    response.write(`event: next\ndata: ${JSON.stringify({ data })}\n\n`);
+  };
+  const timer = setInterval(tell, EVENT_INTERVAL_MS);
+  response.on('close', () => clearInterval(timer));
 }
 
 function answerOf(name: string, { query, variables = {} }: Asked): Selected {

@@ -8,24 +8,28 @@ export interface ProcessTree {
   readonly cpuMs: number;
   /** Resident, in MiB. Pages that several share count for each. */
   readonly rssMiB: number;
+  /** The part of that which children have. */
+  readonly childrenMiB: number;
 }
 
 export async function readProcessTree(pid: number): Promise<ProcessTree> {
   const own = await readProcess(pid);
   const children = await Promise.all((await childrenOf(pid)).map(readLiving));
-  return children.reduce((sum, { cpuMs, rssMiB }) => ({ cpuMs: sum.cpuMs + cpuMs, rssMiB: sum.rssMiB + rssMiB }), own);
+  const cpuMs = children.reduce((sum, child) => sum + child.cpuMs, own.cpuMs);
+  const childrenMiB = children.reduce((sum, { rssMiB }) => sum + rssMiB, 0);
+  return { cpuMs, rssMiB: own.rssMiB + childrenMiB, childrenMiB };
 }
 
 /** One that has ended meanwhile is nothing: what it used is its parent's. */
 function readLiving(pid: number): Promise<ProcessTree> {
-  return readProcessTree(pid).catch(() => ({ cpuMs: 0, rssMiB: 0 }));
+  return readProcessTree(pid).catch(() => ({ cpuMs: 0, rssMiB: 0, childrenMiB: 0 }));
 }
 
 /**
  * proc(5): user and system time are the 14th and 15th fields, those of ended children the next two,
  * counted behind the name in parentheses.
  */
-async function readProcess(pid: number): Promise<ProcessTree> {
+async function readProcess(pid: number): Promise<Pick<ProcessTree, 'cpuMs' | 'rssMiB'>> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);

@@ -1,7 +1,7 @@
 import { freePorts } from '@rollcall/local/ports.ts';
 import { identityHeaders } from '@rollcall/platform/http/identity.ts';
 import type { BenchContext } from '../../bench.ts';
-import { startCallers } from '../../stage/callers.ts';
+import { type Callers, startCallers } from '../../stage/callers.ts';
 import { readProcessTree } from '../../stage/process-tree.ts';
 import type { RollcallSubject, Stage } from '../../stage/stage.ts';
 import { findPeerPackages } from './peer-packages.ts';
@@ -19,8 +19,9 @@ export interface Gateway {
 }
 
 /** One replica of federation on a database of its own. */
-interface Federation {
+export interface Federation {
   readonly service: RollcallSubject;
+  readonly callers: Callers;
   /**
    * Takes a service into the graph.
    *
@@ -36,7 +37,7 @@ const PEERS = [
 ] as const;
 
 /** @param name of its database. */
-async function startFederation(stack: AsyncDisposableStack, stage: Stage, name: string): Promise<Federation> {
+export async function startFederation(stack: AsyncDisposableStack, stage: Stage, name: string): Promise<Federation> {
   const [keysPort = 0] = await freePorts(1);
   const callers = stack.use(await startCallers(keysPort));
   const service = await stage.startFederation({
@@ -48,6 +49,7 @@ async function startFederation(stack: AsyncDisposableStack, stage: Stage, name: 
   const identity = await callers.identityOf('federation', 'bench', 'schemas:write');
   return {
     service,
+    callers,
     async introspect(name, serviceUrl) {
       const startedAtMs = performance.now();
       const response = await fetch(`http://127.0.0.1:${service.port}/api/schemas/introspect`, {

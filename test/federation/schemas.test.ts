@@ -293,6 +293,9 @@ test('its document names every route', async () => {
   const { call } = await startFederation();
   const { body } = await call('GET', '/openapi.json');
   expect(Object.keys((body as { paths: object }).paths).sort()).toEqual([
+    '/documents',
+    '/documents/{client}',
+    '/documents/{client}/{id}',
     '/graphql',
     '/graphql/{contract}',
     '/health',

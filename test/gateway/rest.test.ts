@@ -152,6 +152,7 @@ describe('a request to a registered service', () => {
       subject: 'tests',
       tier: 'premium',
       scopes: new Set(['orders:read', 'payments:read', 'registrations:read']),
+      expiresAtMs: exp * 1000,
     });
     expect(await readerFor('payment').read({ headers })).toBeUndefined();
     expect(await readerFor('shop').read({ headers: { 'x-rollcall-identity': token } })).toBeUndefined();

@@ -99,13 +99,13 @@ export class Feed<Context> {
   /** In the name of who came last: that proof of who calls holds longest. */
   async #answerTo(event: SubgraphAnswer): Promise<GraphAnswer> {
     this.#over.signal.throwIfAborted();
-    const { context } = [...this.#listeners].at(-1) ?? {};
-    if (context === undefined) throw new Error('Nobody listens');
+    const newest = [...this.#listeners].at(-1);
+    if (newest === undefined) throw new Error('Nobody listens');
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(LATE), this.#deps.deadlineMs);
     this.#event = limit;
     try {
-      return await this.#planned.answer(event, context, limit.signal);
+      return await this.#planned.answer(event, newest.context, limit.signal);
     } catch (error) {
       this.#over.signal.throwIfAborted();
       if (error === LATE) return { errors: [LATE] };

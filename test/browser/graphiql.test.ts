@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { buildSchema, type ExecutionResult, graphql } from 'graphql/index.js';
 import type { Browser, Page } from 'playwright-core';
@@ -13,26 +13,38 @@ import { open } from './pages.ts';
 
 const stack = new AsyncDisposableStack();
 const WAIT = { timeout: 60_000 };
-const schema = buildSchema('type Query { users: [String!]! }');
+const schema = buildSchema('type Query { users: [String!]! } type Subscription { joined: String }');
+/** Streams of subscriptions that are open. */
+const streams = new Set<ServerResponse>();
 let gateway: RunningService;
 let token: string;
 
-async function answerTo(request: IncomingMessage): Promise<ExecutionResult> {
+/** Undefined: it is a subscription. */
+async function answerTo(request: IncomingMessage): Promise<ExecutionResult | undefined> {
   const asked = await json(request);
   const { query: source } = asked as { readonly query: string };
+  if (source.startsWith('subscription')) return undefined;
   return graphql({ schema, source, rootValue: { users: ['Ada'] } });
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const answered = await answerTo(request);
+  if (answered !== undefined) {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(answered));
+    return;
+  }
+  streams.add(response);
+  response.once('close', () => streams.delete(response));
+  response.setHeader('content-type', 'text/event-stream');
+  response.write(':\n\nevent: next\ndata: {"data":{"joined":"Grace"}}\n\n');
 }
 
 beforeAll(async () => {
   const namespace = await createNamespace('graphiql');
   const { url: databaseUrl } = stack.use(await createDatabase());
   const registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl }));
-  const graph = stack.use(
-    await startBackend((request, response) => {
-      response.setHeader('content-type', 'application/json');
-      void answerTo(request).then((answer) => response.end(JSON.stringify(answer)));
-    }),
-  );
+  const graph = stack.use(await startBackend((request, response) => void answer(request, response)));
   await registry.call('POST', '/services/register', { service_name: 'federation', service_url: graph.url });
   gateway = stack.use(await startGateway({ namespace, registry: registry.url }));
   token = await tokenOf(gateway, await createClient(namespace, { id: 'ada' }));
@@ -81,6 +93,11 @@ describe.runIf(hasChromium)('in a browser', () => {
     await typeInto(page, '.graphiql-editor-tool', JSON.stringify({ authorization: `Bearer ${token}` }));
     await page.getByRole('button', { name: /execute query/i }).click();
     await expect.poll(() => results.innerText(), WAIT).toContain('"Ada"');
+    await typeInto(page, '.graphiql-query-editor', 'subscription { joined }');
+    await page.getByRole('button', { name: /execute query/i }).click();
+    await expect.poll(() => results.innerText(), WAIT).toContain('"Grace"');
+    await page.getByRole('button', { name: /stop query/i }).click();
+    await expect.poll(() => streams.size, WAIT).toBe(0);
     expect(await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])')).not.toContain(token);
     expect(violations).toEqual([]);
   });

@@ -49,14 +49,36 @@ const storage = {
   removeItem: (key) => void kept.delete(key),
   clear: () => kept.clear(),
 };
+async function* answersIn(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = ''; ; ) {
+    const { done, value } = await reader.read().catch(() => ({ done: true }));
+    if (done) return;
+    const events = (text + value).split('\\n\\n');
+    text = events.pop();
+    for (const event of events) {
+      const data = event.split('\\n').find((line) => line.startsWith('data: '));
+      if (event.startsWith('event: next')) yield JSON.parse(data.slice('data: '.length));
+    }
+  }
+}
 const fetcher = async (operation, { headers = {} } = {}) => {
+  const stopping = new AbortController();
   const answer = await fetch('graphql', {
     method: 'POST',
     credentials: 'omit',
-    headers: { ...headers, 'content-type': 'application/json', accept: 'application/json' },
+    headers: { ...headers, 'content-type': 'application/json', accept: 'text/event-stream, application/json;q=0.9' },
     body: JSON.stringify(operation),
+    signal: stopping.signal,
   });
-  return answer.json();
+  if (!answer.headers.get('content-type')?.startsWith('text/event-stream')) return answer.json();
+  const answers = answersIn(answer.body);
+  const end = answers.return.bind(answers);
+  answers.return = () => {
+    stopping.abort();
+    return end();
+  };
+  return answers;
 };
 ReactDOM.createRoot(document.getElementById('graphiql')).render(
   React.createElement(GraphiQL, {

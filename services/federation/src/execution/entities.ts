@@ -23,15 +23,14 @@ export function represent(lookups: readonly Lookup[], data: JsonObject, supergra
   const found = lookups.map((lookup) => {
     const set = sets.get(lookup.variable) ?? new RepresentationSet();
     sets.set(lookup.variable, set);
-    const entities = new Set(lookup.paths.flatMap((path) => entitiesAt(data, path, supergraph)));
-    return { lookup, entities: [...entities].flatMap((entity) => asked(entity, lookup, set)) };
+    const entities: Found['entities'][number][] = [];
+    for (const entity of new Set(lookup.paths.flatMap((path) => entitiesAt(data, path, supergraph)))) {
+      const representation = representationOf(entity, lookup, supergraph);
+      if (representation !== undefined) entities.push({ entity, representation: set.add(representation) });
+    }
+    return { lookup, entities };
   });
   return { found, byVariable: new Map([...sets].map(([variable, { members }]) => [variable, members])) };
-
-  function asked(entity: JsonObject, lookup: Lookup, set: RepresentationSet): Found['entities'] {
-    const representation = representationOf(entity, lookup, supergraph);
-    return representation === undefined ? [] : [{ entity, representation: set.add(representation) }];
-  }
 }
 
 class RepresentationSet {
@@ -106,7 +105,7 @@ function representationOf(entity: JsonObject, lookup: Lookup, supergraph: Superg
   const representation = select(entity, lookup.requires, supergraph);
   if (representation === undefined) return undefined;
   representation['__typename'] ??= entity['__typename'];
-  const isKnown = Object.entries(representation).some(([key, value]) => key !== '__typename' && value !== null);
+  const isKnown = Object.keys(representation).some((key) => key !== '__typename' && representation[key] !== null);
   if (!isKnown) return undefined;
   rewrite(representation, lookup.before, supergraph);
   return representation;

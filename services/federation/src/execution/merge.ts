@@ -8,9 +8,11 @@ import { isObject, type JsonObject } from './types.ts';
  * @param types the names of object types.
  */
 export function mergeInto(target: JsonObject, source: JsonObject, types: ReadonlySet<string>): void {
-  for (const [key, value] of Object.entries(source)) {
+  // There are hundreds of entities in an answer: pairs of keys and values would be garbage.
+  for (const key of Object.keys(source)) {
     // It would be the prototype of the target.
     if (key === '__proto__') continue;
+    const value = source[key];
     const present = target[key];
     if (present === undefined || present === null) target[key] = value;
     else if (key === '__typename' && !(typeof value === 'string' && types.has(value))) continue;

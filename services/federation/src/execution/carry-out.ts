@@ -1,6 +1,6 @@
 import { Kind, parse } from 'graphql/index.js';
 import { type Found, placesOf, type Representations, represent } from './entities.ts';
-import { failedCall, invalidAnswer, readErrors, type SubgraphError } from './errors.ts';
+import { failedCall, invalidAnswer, MOST_ERRORS, readErrors, type SubgraphError } from './errors.ts';
 import { mergeInto } from './merge.ts';
 import { callOf, type Fetch, type Step } from './plan.ts';
 import { type Rewrite, rewrite } from './rewrites.ts';
@@ -40,9 +40,6 @@ export async function carryOut(step: Step, run: Run): Promise<void> {
       await fetch(step, run);
   }
 }
-
-/** More are of no use to people, and one entity in many places has each of its errors in each. */
-const MOST_ERRORS = 1000;
 
 async function fetch(step: Fetch, run: Run): Promise<void> {
   const asked = represent(step.lookups, run.data, run.supergraph);
@@ -106,7 +103,7 @@ class Places {
   readonly #data: JsonObject;
   readonly #names: ReadonlyMap<string, string>;
   readonly #places = new Map<Found, ReadonlyMap<number, readonly AnswerPath[]>>();
-  /** What all places of a lookup have in common. */
+  /** What all places of a lookup have in common, or the root fields. */
   #common: readonly AnswerPath[] | undefined;
 
   constructor(step: Fetch, asked: Representations, data: JsonObject) {
@@ -131,13 +128,16 @@ class Places {
 
   /** An error of all that the fetch was to bring: at what its places have in common. */
   everywhere(error: Omit<GraphError, 'path'>): readonly GraphError[] {
-    if (this.#step.lookups.length === 0)
-      return rootKeys(this.#step.query).map((key) => ({ ...error, path: this.#renamed([key]) }));
-    this.#common ??= this.#asked.found.flatMap((found) => {
+    this.#common ??= this.#findCommon();
+    return this.#common.map((path) => ({ ...error, path }));
+  }
+
+  #findCommon(): readonly AnswerPath[] {
+    if (this.#step.lookups.length === 0) return rootKeys(this.#step.query).map((key) => this.#renamed([key]));
+    return this.#asked.found.flatMap((found) => {
       const places = [...this.#placesOf(found).values()].flat();
       return places.length === 0 ? [] : [places.reduce(commonPath)];
     });
-    return this.#common.map((path) => ({ ...error, path }));
   }
 
   /** By representation. Found once: there may be an error for each of many entities. */

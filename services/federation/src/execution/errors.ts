@@ -50,10 +50,15 @@ export interface SubgraphError extends Omit<GraphError, 'path' | 'locations'> {
   readonly path: AnswerPath | undefined;
 }
 
-/** Reads the errors of an answer. Their places in the document are of a document that clients do not know. */
+/** More are of no use to people, and one entity in many places has each of its errors in each. */
+export const MOST_ERRORS = 1000;
+
+/**
+ * Reads the first errors of an answer. Their places in the document are of a document that clients do not know.
+ */
 export function readErrors(errors: unknown, service: string): readonly SubgraphError[] {
   if (!Array.isArray(errors)) return [];
-  return errors.map((error: unknown) => {
+  return errors.slice(0, MOST_ERRORS).map((error: unknown) => {
     const { message, path, extensions }: JsonObject = isObject(error) ? error : {};
     const said = isObject(extensions) ? extensions : {};
     const code = typeof said['code'] === 'string' ? said['code'] : 'SUBGRAPH_ERROR';

@@ -1,5 +1,6 @@
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { expect, test } from 'vitest';
-import { maskedErrors } from './masking.ts';
+import { createShow, maskedErrors } from './masking.ts';
 
 test('of an error its place and its code are shown, and none of its words', () => {
   const errors = [
@@ -21,4 +22,14 @@ test.each([
   expect(maskedErrors([error])).toEqual([
     { message: 'The service could not answer this field', extensions: { code: 'SUBGRAPH_ERROR' } },
   ]);
+});
+
+test.each([true, false])('of very many errors the log has the count and some codes (masked: %j)', (areErrorsMasked) => {
+  let logged = '';
+  const show = createShow(areErrorsMasked, createLogger('test', 'warn', { write: (line) => void (logged += line) }));
+  const errors = Array.from({ length: 5000 }, (_, at) => ({ extensions: { code: `C${at % 100}` } }));
+  const shown = show('users', { errors });
+  expect(JSON.parse(logged)).toMatchObject({ codes: Array.from({ length: 20 }, (_, at) => `C${at}`), count: 5000 });
+  if (areErrorsMasked) expect(shown.errors).toHaveLength(1000);
+  else expect(shown.errors).toBe(errors);
 });

@@ -1,5 +1,9 @@
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import { MOST_ERRORS } from '../execution/errors.ts';
 import type { SubgraphAnswer } from '../execution/types.ts';
+
+/** Of one answer that are logged. */
+const MOST_CODES = 20;
 
 /** What clients may see of an answer of a subgraph. Its errors are logged, without their words. */
 export type Show = (subgraph: string, answer: SubgraphAnswer) => SubgraphAnswer;
@@ -9,7 +13,8 @@ export function createShow(areErrorsMasked: boolean, log: Logger): Show {
   return (subgraph, answer) => {
     if (!Array.isArray(answer.errors) || answer.errors.length === 0) return answer;
     const errors = maskedErrors(answer.errors);
-    log.warn({ subgraph, codes: errors.map(({ extensions }) => extensions.code) }, 'a subgraph answered with errors');
+    const codes = [...new Set(errors.map(({ extensions }) => extensions.code))].slice(0, MOST_CODES);
+    log.warn({ subgraph, codes, count: answer.errors.length }, 'a subgraph answered with errors');
     return areErrorsMasked ? { ...answer, errors } : answer;
   };
 }
@@ -24,9 +29,9 @@ export interface MaskedError {
 const CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 const MESSAGE = 'The service could not answer this field';
 
-/** Pure. Errors without what people wrote of them: where they are, and their code where it is one. */
+/** Pure. The first errors without what people wrote of them: where they are, and their code where it is one. */
 export function maskedErrors(errors: readonly unknown[]): readonly MaskedError[] {
-  return errors.map((error) => {
+  return errors.slice(0, MOST_ERRORS).map((error) => {
     const path = memberOf(error, 'path');
     const code = memberOf(memberOf(error, 'extensions'), 'code');
     return {

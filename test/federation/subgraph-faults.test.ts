@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { type Federation, type GraphqlAnswer, startFederation } from './federation-service.ts';
-import { products, users } from './shop.ts';
+import { products, reviews, users } from './shop.ts';
 import { type SubgraphServer, startSubgraph } from './subgraph-server.ts';
 
 interface Shop extends Federation {
@@ -176,6 +176,30 @@ describe('equal queries at the same time', () => {
     for (const response of held) response.end(JSON.stringify({ data: { sell: 'sold' } }));
     for (const { body } of await Promise.all(answers)) expect(body).toEqual({ data: { sell: 'sold' } });
   });
+});
+
+test('a query after a mutation has a call of its own, though another graph is in force since', async () => {
+  // Nor is its schema read meanwhile.
+  const { call, query, products } = await startShop({ ...PATIENT, ROLLCALL_SCHEMA_POLL_SECONDS: '3600' });
+  const { held } = hold(products);
+  const take = async () => {
+    await expect.poll(() => held.length).toBe(1);
+    return held.splice(0);
+  };
+  const selling = query('mutation { sell(sku: "1") }');
+  const mutation = await take();
+  const { url: serviceUrl } = await startSubgraph(reviews);
+  expect((await call('POST', '/schemas/introspect', { body: { serviceUrl, name: 'reviews' } })).status).toBe(200);
+  expect(await query('{ users { name reviews } }')).toMatchObject({ data: { users: [{ name: 'Anna' }, {}] } });
+  const before = query('{ product }');
+  const old = await take();
+  for (const response of mutation) response.end(JSON.stringify({ data: { sell: 'sold' } }));
+  expect(await selling).toEqual({ data: { sell: 'sold' } });
+  const after = query('{ product }');
+  const anew = await take();
+  for (const response of old) response.end(JSON.stringify({ data: { product: 'before' } }));
+  for (const response of anew) response.end(JSON.stringify({ data: { product: 'after' } }));
+  expect([await before, await after]).toEqual([{ data: { product: 'before' } }, { data: { product: 'after' } }]);
 });
 
 /** Queries none of which is shared. */

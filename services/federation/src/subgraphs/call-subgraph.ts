@@ -5,7 +5,7 @@ import type { CallSubgraph, SubgraphAnswer, SubgraphCall } from '../execution/ty
 import { unavailable } from './call-errors.ts';
 import type { ShownCaller } from './identities.ts';
 import type { Show } from './masking.ts';
-import { createSharedCalls } from './shared-calls.ts';
+import type { SharedCalls } from './shared-calls.ts';
 import type { Traffic } from './traffic.ts';
 
 /** What calls of subgraphs take over from the request of a client. */
@@ -28,6 +28,10 @@ export interface CallDeps {
   /** From the call to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly limitBytes: number;
+  /** Of all graphs: what a mutation by one has changed, queries by another may have been asked before. */
+  readonly queries: SharedCalls<HttpAnswer>;
+  /** Of the graph: others may have other URLs. */
+  readonly generation: number;
   readonly show: Show;
   readonly log: Logger;
 }
@@ -42,9 +46,8 @@ const TRACE = new Set(['traceparent', 'tracestate', 'x-request-id']);
  * What is not an answer of GraphQL is an error with the code SUBGRAPH_UNAVAILABLE.
  */
 export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
-  const { dispatcher, traffic, urlsOf, identityFor, timeoutMs, limitBytes, show, log } = deps;
+  const { dispatcher, traffic, urlsOf, identityFor, timeoutMs, limitBytes, queries, generation, show, log } = deps;
   const turns = new Map<string, number>();
-  const queries = createSharedCalls<HttpAnswer>();
 
   return async (call, { headers, caller }, signal) => {
     const { subgraph, kind } = call;
@@ -58,7 +61,7 @@ export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
         queries.separate();
       }
     }
-    const key = JSON.stringify([subgraph, caller?.token, untraced(headers), body]);
+    const key = JSON.stringify([generation, subgraph, caller?.token, untraced(headers), body]);
     const waiter = { key, signal, onShared: () => traffic.shared(subgraph) };
     return show(subgraph, answerOf(await queries.run(waiter, send)));
   };

@@ -9,7 +9,7 @@ import { openByEvents } from './event-source.ts';
 import { NotSpokenError, type Source, type SourceOptions } from './source.ts';
 import { openByWebSocket } from './websocket-source.ts';
 
-export interface OpenSourceDeps extends Omit<CallDeps, 'timeoutMs' | 'traffic'> {
+export interface OpenSourceDeps extends Omit<CallDeps, 'timeoutMs' | 'traffic' | 'queries' | 'generation'> {
   /** Where connections may go. */
   readonly mayConnect: AddressRule;
 }

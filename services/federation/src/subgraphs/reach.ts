@@ -1,11 +1,13 @@
+import type { HttpAnswer } from '@rollcall/platform/outbound/exchange.ts';
 import type { ProcessContext } from '@rollcall/platform/process/main.ts';
 import type { FederationConfig } from '../config.ts';
 import { isRegisteredAt, type Sighting, urlsOf } from '../discovery/registrations.ts';
 import type { SubgraphReach } from '../graphs/build-graph.ts';
-import { type CallContext, type CallDeps, createCallSubgraph } from './call-subgraph.ts';
+import { type CallContext, createCallSubgraph } from './call-subgraph.ts';
 import type { SubgraphIdentities } from './identities.ts';
 import { createShow } from './masking.ts';
 import { createOpenSource, type OpenSourceDeps } from './open-source.ts';
+import { createSharedCalls } from './shared-calls.ts';
 import { createTraffic } from './traffic.ts';
 
 export interface ReachDeps extends Pick<OpenSourceDeps, 'dispatcher' | 'mayConnect'> {
@@ -23,8 +25,11 @@ export function createReach(
 ): (urls: ReadonlyMap<string, string>) => SubgraphReach<CallContext> {
   const timeoutMs = config.subgraphTimeoutMs;
   const traffic = createTraffic({ clock, log, metrics, isKnown, mostCalls: config.mostSubgraphCalls, timeoutMs });
+  const queries = createSharedCalls<HttpAnswer>();
+  let generations = 0;
   return (urls) => {
-    const deps: Omit<CallDeps, 'timeoutMs' | 'traffic'> = {
+    generations += 1;
+    const deps: Omit<OpenSourceDeps, 'mayConnect'> = {
       dispatcher: connections.dispatcher,
       urlsOf(subgraph) {
         const url = urls.get(subgraph);
@@ -40,7 +45,7 @@ export function createReach(
       log,
     };
     return {
-      callSubgraph: createCallSubgraph({ ...deps, traffic, timeoutMs }),
+      callSubgraph: createCallSubgraph({ ...deps, traffic, timeoutMs, queries, generation: generations }),
       openSource: createOpenSource({ ...deps, mayConnect: connections.mayConnect }),
     };
   };

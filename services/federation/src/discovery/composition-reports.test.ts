@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest';
-import { reportOf } from './composition-reports.ts';
+import { RegistryError } from '@rollcall/client/registry-error.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { createCompositionReports, reportOf } from './composition-reports.ts';
 
 const standing = { goneAt: null, failure: null, errors: [], sdl: 't', isLeftOut: false };
 const clash = { code: 'FIELD_TYPE_MISMATCH', message: 'Two\ntypes\u202eof `a`' };
@@ -24,4 +27,24 @@ test('a long message is cut, and not within a character', () => {
   const { message = '' } = reportOf({ ...standing, errors }) ?? {};
   expect(message).toHaveLength(1000);
   expect(message.endsWith('x\ufffd')).toBe(true);
+});
+
+test('of a service that the registry does not take the others do not suffer, and it is told of again', async () => {
+  const told: string[] = [];
+  const reports = createCompositionReports({
+    registry: {
+      async reportComposition(service) {
+        told.push(service);
+        if (service === 'first') throw new RegistryError('Not now', { error: 'Unavailable', status: 503 });
+        return { status: 'ok', message: 'Told' };
+      },
+    },
+    store: { standings: async () => new Map(['first', 'second'].map((service) => [service, standing])) },
+    sighting: (service) => ({ service, places: [], instances: '1' }),
+    clock: systemClock,
+    log: createLogger('test', 'silent'),
+  });
+  onTestFinished(() => reports.stop());
+  await reports.start();
+  await expect.poll(() => told.slice(0, 3)).toEqual(['first', 'second', 'first']);
 });

@@ -44,28 +44,42 @@ export function createCompositionReports(deps: CompositionReportsDeps): Actor {
   const told = new Map<string, Told>();
   let running: Promise<void> | undefined;
 
+  /** @throws RegistryError where a service was refused, once it has told of the others; others at once. */
   async function tellAll(): Promise<void> {
     const standings = await store.standings();
     for (const service of told.keys()) if (!standings.has(service)) told.delete(service);
+    const refused: RegistryError[] = [];
     for (const [service, standing] of standings) {
       const report = reportOf(standing);
       const instances = sighting(service)?.instances;
       if (report === undefined || instances === undefined) told.delete(service);
-      else await tell(service, report, instances);
+      else {
+        const refusal = await tell(service, report, instances);
+        if (refusal !== undefined) refused.push(refusal);
+      }
     }
+    const [first] = refused;
+    if (first !== undefined) throw first;
   }
 
-  async function tell(service: string, report: CompositionStatus, instances: string): Promise<void> {
+  /** @returns why the registry does not take it. @throws where no registry answers. */
+  async function tell(
+    service: string,
+    report: CompositionStatus,
+    instances: string,
+  ): Promise<RegistryError | undefined> {
     const known = told.get(service);
     const [key, atMs] = [JSON.stringify([report, instances]), clock.monotonicMs()];
-    if (known?.key === key && atMs - known.atMs < AGAIN_MS) return;
+    if (known?.key === key && atMs - known.atMs < AGAIN_MS) return undefined;
     try {
       await registry.reportComposition(service, report, { signal: stopping.signal });
     } catch (error) {
+      if (!(error instanceof RegistryError) || error.status === undefined) throw error;
       // It is gone, as the registry's watch will say, too.
-      if (!(error instanceof RegistryError) || error.status !== 404) throw error;
+      if (error.status !== 404) return error;
     }
     told.set(service, { key, atMs });
+    return undefined;
   }
 
   async function follow(): Promise<void> {

@@ -232,13 +232,13 @@ function createFederation(
 
 /** What clients may name instead of sending it. */
 function documentsOf(
-  { config, log, metrics }: ProcessContext<FederationConfig>,
+  { config, clock, log, metrics }: ProcessContext<FederationConfig>,
   database: Database,
   trusted: TrustedDocumentStore,
 ): Documents {
   const store = config.keepsQueries ? createPersistedQueryStore(database.pool) : undefined;
   return createDocuments({
-    persisted: createPersistedQueries({ store, log }),
+    persisted: createPersistedQueries({ store, clock, log }),
     trusted: createTrustedDocuments(trusted),
     trust: config.trust,
     log,

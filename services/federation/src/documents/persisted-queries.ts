@@ -1,4 +1,5 @@
 import { hash as digest } from 'node:crypto';
+import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { LRUCache } from 'lru-cache';
@@ -27,15 +28,19 @@ export interface PersistedQueries {
 
 /** In one replica. */
 const MOST_CHARACTERS = 8_000_000;
+/** Documents that are not added again so soon: the database may have forgotten what a replica still knows. */
+const ADDED = { max: 10_000, ttl: 60_000, ttlResolution: 0 } as const;
 
 export interface PersistedQueriesOptions {
   /** Undefined: documents are not kept. */
   readonly store: PersistedQueryStore | undefined;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
-export function createPersistedQueries({ store, log }: PersistedQueriesOptions): PersistedQueries {
+export function createPersistedQueries({ store, clock, log }: PersistedQueriesOptions): PersistedQueries {
   const known = new LRUCache<string, string>({ maxSize: MOST_CHARACTERS, sizeCalculation: ({ length }) => length });
+  const added = new LRUCache<string, true>({ ...ADDED, perf: { now: () => clock.monotonicMs() } });
 
   async function find(from: PersistedQueryStore, hash: string): Promise<string | undefined> {
     const own = known.get(hash);
@@ -63,13 +68,17 @@ export function createPersistedQueries({ store, log }: PersistedQueriesOptions):
       return refused('sha256Hash is not the hash of the query', 'PERSISTED_QUERY_HASH_MISMATCH');
     },
     async keep({ query, hash }) {
-      if (store === undefined || hash === undefined || query === undefined || known.has(hash)) return;
+      if (store === undefined || hash === undefined || query === undefined || added.has(hash)) return;
       // PostgreSQL has no such text.
       if (query.includes('\0')) return;
       known.set(hash, query);
+      added.set(hash, true);
       try {
         await store.add(hash, query);
       } catch (error) {
+        // Where only this replica knows it, clients never send it to the others.
+        known.delete(hash);
+        added.delete(hash);
         log.warn({ message: errorMessage(error) }, 'a persisted query could not be kept');
       }
     },

@@ -27,6 +27,10 @@ export const errorCatalogue = {
     status: 400,
     message: 'A field needs just one of the arguments that say how long its list is',
   },
+  INTROSPECTION_LIMIT_EXCEEDED: {
+    status: 400,
+    message: 'The schema is asked for in too many places of one operation; ask for it once, in a request of its own',
+  },
   INTROSPECTION_DISABLED: { status: 400, message: 'The schema cannot be asked for here' },
   BATCH_LIMIT_EXCEEDED: { status: 400, message: 'A request must not have so many operations' },
   PERSISTED_QUERY_NOT_FOUND: { status: 400, message: 'No document has this hash; send it with its hash' },

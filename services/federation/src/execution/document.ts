@@ -10,6 +10,7 @@ import {
 } from 'graphql/index.js';
 import type { ErrorCode } from '../errors.ts';
 import { type Refused, refused, requestError } from './errors.ts';
+import { introspectionExcess } from './introspection-limits.ts';
 import { documentExcess, type OperationLimits, tokenExcess } from './limits.ts';
 import { repetitionExcess } from './repetitions.ts';
 import type { GraphError } from './types.ts';
@@ -36,7 +37,7 @@ function invalidity(document: DocumentNode, schema: GraphQLSchema, limits: Opera
   const { allowsIntrospection } = limits;
   const errors = validate(schema, document, allowsIntrospection ? RULES : RULES_WITHOUT_INTROSPECTION);
   if (errors.length > 0) return { errors: errors.map(allowsIntrospection ? requestError : withoutSuggestion) };
-  const excess = repetitionExcess(document);
+  const excess = repetitionExcess(document) ?? introspectionExcess(document);
   if (excess !== undefined) return excess;
   const conflicts = validate(schema, document, [OverlappingFieldsCanBeMergedRule]);
   return conflicts.length > 0 ? { errors: conflicts.map(requestError) } : undefined;

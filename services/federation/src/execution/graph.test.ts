@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { FEDERATION_2, federate } from '../testing/federate.ts';
 import { PlanLimitError, ProcessLostError } from './planner.ts';
 
-function library() {
-  return federate({
+function library(keptBytes?: number) {
+  const sources = {
     books: {
       sdl: `${FEDERATION_2} type Query { books(first: Int = 2): [Book!]! book(id: ID!): Book shelf: Shelf! }
         type Mutation { lend(id: ID!): Book }
@@ -26,7 +26,8 @@ function library() {
         Book: { stars: () => 5, critic: () => ({ name: 'C', age: 40 }), words: () => ['fine'] },
       },
     },
-  });
+  } satisfies Parameters<typeof federate>[0];
+  return federate(sources, {}, keptBytes);
 }
 
 const refused = (message: string) => ({
@@ -108,6 +109,27 @@ describe('operations that are kept', () => {
     expect(graph.plans()).toBe(small.length);
     for (const query of large) await graph.ask(query);
     expect([await plansOf(graph, large.at(-1) ?? ''), await plansOf(graph, large[0] ?? '')]).toEqual([0, 1]);
+  });
+
+  test('are none where there is no memory for them', async () => {
+    const graph = library(1);
+    const query = '{ shelf { name } }';
+    expect([await plansOf(graph, query), await plansOf(graph, query)]).toEqual([1, 1]);
+  });
+
+  test('are kept with the variants that were asked for last', async () => {
+    const graph = library();
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    const query = `query (${names.map((name) => `$${name}: Boolean!`).join(' ')}) {
+      ${names.map((name) => `${name}: shelf @include(if: $${name}) { name }`).join(' ')} }`;
+    const plansFor = async (bits: number) => {
+      const before = graph.plans();
+      const variables = Object.fromEntries(names.map((name, at) => [name, (bits & (1 << at)) > 0]));
+      expect((await graph.ask(query, { variables })).errors).toBeUndefined();
+      return graph.plans() - before;
+    };
+    for (let bits = 1; bits <= 17; bits += 1) expect([bits, await plansFor(bits)]).toEqual([bits, 1]);
+    expect([await plansFor(17), await plansFor(2), await plansFor(1)]).toEqual([0, 0, 1]);
   });
 });
 

@@ -94,6 +94,8 @@ export interface GraphParts<Context> {
   readonly callSubgraph: CallSubgraph<Context>;
   readonly openSource: OpenSource<Context>;
   readonly limits: OperationLimits;
+  /** What operations that are kept planned may take, as it is estimated. */
+  readonly keptBytes: number;
   readonly close: () => void;
 }
 
@@ -110,12 +112,8 @@ interface PreparedRun {
 
 const OTHER_TRANSPORT = 'Subscriptions need a WebSocket (graphql-transport-ws) or `accept: text/event-stream`';
 
-/** Operations that are kept planned, and what they may take, as it is estimated. */
-const KEPT = {
-  max: 1000,
-  maxSize: 64 * 1024 * 1024,
-  sizeCalculation: ({ bytes }: Operation) => bytes,
-};
+/** Operations that are kept planned. */
+const MOST_KEPT = 1000;
 
 /** The document is valid, but no plan leads to all of it. */
 const IMPOSSIBLE: GraphAnswer = {
@@ -124,9 +122,10 @@ const IMPOSSIBLE: GraphAnswer = {
 };
 
 export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context> {
-  const { supergraph, schema, makePlan, callSubgraph, openSource, costRules, limits, close } = parts;
+  const { supergraph, schema, makePlan, callSubgraph, openSource, costRules, limits, keptBytes, close } = parts;
   const ground = { schema, supergraph, makePlan, costRules, limits };
-  const operationOf = keepOperations(ground);
+  const operationOf = keepOperations(ground, keptBytes);
+  const introspected = keepIntrospection();
   return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription, explain, close };
 
   async function execute(request: GraphRequest<Context>, signal: AbortSignal): Promise<GraphAnswer> {
@@ -196,17 +195,38 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
   async function carriedOut(prepared: PreparedRun, send: Run['send'], signal: AbortSignal): Promise<GraphAnswer> {
     const { operation, variables, plan, selection, withheld } = prepared;
     const errors: GraphError[] = [];
-    const data = operation.introspect(selection, variables);
+    const data: JsonObject = {};
     if (plan !== undefined) await carryOut(plan, { supergraph, variables, data, errors, send, signal });
+    // Last, so that nothing is merged into what is kept.
+    Object.assign(data, introspected(prepared));
     const completed = complete({ data, errors, root: operation.root, selection }, { schema, supergraph });
     const all = [...withheld, ...completed.errors];
     return all.length === 0 ? { data: completed.data } : { data: completed.data, errors: all };
   }
 }
 
+/** Answers fields of introspection. Tools ask for all of the schema again and again: the last answer is kept. */
+function keepIntrospection(): (prepared: PreparedRun) => JsonObject {
+  let last: { readonly selection: Selection; readonly answer: JsonObject } | undefined;
+  return ({ operation, selection, variables }) => {
+    if (last?.selection === selection) return last.answer;
+    const answer = operation.introspect(selection, variables);
+    const isTheSameForAll = operation.definition.variableDefinitions?.length === 0;
+    if (isTheSameForAll && Object.keys(answer).length > 0) last = { selection, answer };
+    return answer;
+  };
+}
+
 /** Reads operations, each once as long as it is kept. */
-function keepOperations(ground: Parameters<typeof prepare>[1]): (asked: GraphOperation) => Operation | Refused {
-  const operations = new LRUCache<string, Operation>(KEPT);
+function keepOperations(
+  ground: Parameters<typeof prepare>[1],
+  keptBytes: number,
+): (asked: GraphOperation) => Operation | Refused {
+  const operations = new LRUCache<string, Operation>({
+    max: MOST_KEPT,
+    maxSize: keptBytes,
+    sizeCalculation: ({ bytes }) => bytes,
+  });
   return ({ query, operationName }) => {
     const key = `${hash('sha256', query)} ${operationName ?? ''}`;
     const known = operations.get(key);

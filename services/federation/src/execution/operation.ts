@@ -3,7 +3,6 @@ import {
   type DocumentNode,
   executeSync,
   type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLObjectType,
   type GraphQLSchema,
   getOperationAST,
@@ -11,12 +10,14 @@ import {
   type OperationDefinitionNode,
   print,
 } from 'graphql/index.js';
+import { LRUCache } from 'lru-cache';
 import { type AccessRule, type Caller, meets } from './access-rules.ts';
 import { conditionsOf } from './conditions.ts';
 import { type Cost, costOf } from './cost.ts';
 import type { CostRules } from './cost-rules.ts';
 import { readDocument } from './document.ts';
 import { type Refused, refused } from './errors.ts';
+import { fragmentsOf } from './fragments.ts';
 import { askInterfaces } from './interface-fields.ts';
 import type { OperationLimits } from './limits.ts';
 import { placeOf } from './overrides.ts';
@@ -45,7 +46,7 @@ export interface Variant {
   readonly plan: () => Promise<Step | 'impossible' | 'too large' | undefined>;
 }
 
-/** Of one operation that are kept. */
+/** Of one operation that are kept: those last asked for. */
 const MOST_VARIANTS = 16;
 /** As measured, of small documents and of large ones. */
 const BYTES = { ofOperation: 10_000, perCharacter: 200, perCharacterOfVariant: 25 };
@@ -109,7 +110,7 @@ export class Operation {
   readonly #scope: WithholdScope;
   readonly #rules: readonly AccessRule[];
   readonly #conditions: readonly string[];
-  readonly #variants = new Map<string, Variant>();
+  readonly #variants = new LRUCache<string, Variant>({ max: MOST_VARIANTS });
 
   constructor(parts: Parts) {
     this.definition = parts.definition;
@@ -135,7 +136,7 @@ export class Operation {
     const conditions = Object.fromEntries(this.#conditions.map((name) => [name, variables[name]]));
     const unmet = new Set(this.#rules.filter((_, index) => met[index] === false));
     const variant = this.#variant({ conditions, unmet, place });
-    if (this.#variants.size < MOST_VARIANTS) this.#variants.set(key, variant);
+    this.#variants.set(key, variant);
     return variant;
   }
 
@@ -185,12 +186,4 @@ export class Operation {
     const { data } = executeSync({ schema: this.#parts.schema, document, variableValues: variables });
     return Object.fromEntries(fields.map(({ key, fetched }) => [fetched, data?.[key]]));
   }
-}
-
-function fragmentsOf({ definitions }: DocumentNode): ReadonlyMap<string, FragmentDefinitionNode> {
-  return new Map(
-    definitions.flatMap((definition) =>
-      definition.kind === Kind.FRAGMENT_DEFINITION ? [[definition.name.value, definition]] : [],
-    ),
-  );
 }

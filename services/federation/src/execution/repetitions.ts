@@ -1,11 +1,6 @@
-import {
-  type DocumentNode,
-  type FieldNode,
-  type FragmentDefinitionNode,
-  Kind,
-  type SelectionSetNode,
-} from 'graphql/index.js';
+import { type DocumentNode, type FragmentDefinitionNode, Kind, type SelectionSetNode } from 'graphql/index.js';
 import { type Refused, refusals } from './errors.ts';
+import { fieldsByKey, fragmentsOf } from './fragments.ts';
 
 /** Thirty milliseconds of them. */
 const MOST_COMPARISONS = 30_000;
@@ -19,9 +14,7 @@ const WEIGHT_OF_ARGUMENTS = 10;
  * @param document is within its limits, and valid but for that.
  */
 export function repetitionExcess(document: DocumentNode): Refused | undefined {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions)
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
+  const fragments = fragmentsOf(document);
   for (const operation of document.definitions)
     if (
       operation.kind === Kind.OPERATION_DEFINITION &&
@@ -39,30 +32,10 @@ function comparisonsOf(
   sets: readonly SelectionSetNode[],
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,
 ): number {
-  const byName = new Map<string, FieldNode[]>();
-  const spread = new Set<string>();
-  for (const set of sets) collect(set);
-  return [...byName.values()].reduce((sum, nodes) => {
+  return [...fieldsByKey(sets, fragments).values()].reduce((sum, nodes) => {
     const within = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
     const weight = nodes.some(({ arguments: given = [] }) => given.length > 0) ? WEIGHT_OF_ARGUMENTS : 1;
     const own = (weight * nodes.length * (nodes.length - 1)) / 2;
     return sum + own + (within.length === 0 ? 0 : comparisonsOf(within, fragments));
   }, 0);
-
-  function collect({ selections }: SelectionSetNode): void {
-    for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) {
-        const name = (selection.alias ?? selection.name).value;
-        const known = byName.get(name);
-        if (known === undefined) byName.set(name, [selection]);
-        else known.push(selection);
-      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        collect(selection.selectionSet);
-      } else if (!spread.has(selection.name.value)) {
-        spread.add(selection.name.value);
-        const fragment = fragments.get(selection.name.value);
-        if (fragment !== undefined) collect(fragment.selectionSet);
-      }
-    }
-  }
 }

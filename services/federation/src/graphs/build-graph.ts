@@ -10,6 +10,9 @@ import { planBy } from '../execution/planner.ts';
 import type { Planners } from '../planning/planners.ts';
 import type { InForce } from './current.ts';
 
+/** For the planned operations of a graph and of its contracts together, as it is estimated. */
+const KEPT_BYTES = 64 * 1024 * 1024;
+
 /** How the subgraphs of one graph are called. */
 export type SubgraphReach<Context> = Pick<GraphParts<Context>, 'callSubgraph' | 'openSource'>;
 
@@ -50,6 +53,7 @@ export function createGraphBuilder<Context>(
       makePlan: planBy(planner.ask, source.names),
       costRules,
       limits,
+      keptBytes: Math.floor(KEPT_BYTES / (pieces.contracts.size + 1)),
       ...reachSubgraphs(supergraph.subgraphs),
       close: () => planner.close(),
     };

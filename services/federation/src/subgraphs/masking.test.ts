@@ -24,12 +24,14 @@ test.each([
   ]);
 });
 
-test.each([true, false])('of very many errors the log has the count and some codes (masked: %j)', (areErrorsMasked) => {
+test.each([
+  [true, 1000],
+  [false, 5000],
+])('of very many errors the log has the count and some codes (masked: %j)', (areErrorsMasked, count) => {
   let logged = '';
   const show = createShow(areErrorsMasked, createLogger('test', 'warn', { write: (line) => void (logged += line) }));
   const errors = Array.from({ length: 5000 }, (_, at) => ({ extensions: { code: `C${at % 100}` } }));
   const shown = show('users', { errors });
   expect(JSON.parse(logged)).toMatchObject({ codes: Array.from({ length: 20 }, (_, at) => `C${at}`), count: 5000 });
-  if (areErrorsMasked) expect(shown.errors).toHaveLength(1000);
-  else expect(shown.errors).toBe(errors);
+  expect(shown.errors).toHaveLength(count);
 });

@@ -57,6 +57,7 @@ export const WIDE_LIMITS: OperationLimits = {
 export function federate(
   sources: Readonly<Record<string, SubgraphSource>>,
   limits: Partial<OperationLimits> = {},
+  keptBytes = 64 * 1024 * 1024,
 ): TestGraph {
   const subgraphs = new Map(Object.entries(sources).map(([name, source]) => [name, new TestSubgraph(source)]));
   const described = Object.entries(sources).map(([name, { sdl }]) => ({
@@ -81,6 +82,7 @@ export function federate(
     makePlan: planBy(counted, source.planner.names),
     costRules: source.costRules,
     limits: { ...LIMITS, ...limits },
+    keptBytes,
     callSubgraph,
     openSource: () => ReadableStream.from([]),
     close: () => undefined,

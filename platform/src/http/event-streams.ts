@@ -4,8 +4,7 @@ import { Type } from 'typebox';
 import { REQUEST_ID_HEADER } from './request-id.ts';
 
 const KEEP_ALIVE_MS = 15_000;
-/** A subscriber that lets this much pile up is cut off; it comes back with its last event id. */
-const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
+const MOST_WAITING_BYTES = 16 * 1024 * 1024;
 
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -19,8 +18,8 @@ export interface EventStream {
   write(text: string): void;
   /** Resolves once what was written is on its way, or nobody is there any more: for who has more to write than a little. */
   drained(): Promise<void>;
-  /** Ends it, once what was written has been fetched. */
-  end(): void;
+  /** Ends it, once what was written has been fetched. @param last whole events. */
+  end(last?: string): void;
   /** @param listener called when it is over, whoever ended it. */
   onClose(listener: () => void): void;
 }
@@ -50,9 +49,15 @@ export interface EventStreamOptions {
   readonly admit: (request: FastifyRequest) => () => void;
   /** The refusal of who comes too late. */
   readonly stopping: () => Error;
+  /**
+   * A subscriber that lets more wait is cut off by the next event, and comes back; 16 MiB when absent.
+   * One event may be larger.
+   */
+  readonly mostWaitingBytes?: number;
 }
 
-export function createEventStreams({ admit, stopping }: EventStreamOptions): EventStreams {
+export function createEventStreams(options: EventStreamOptions): EventStreams {
+  const { admit, stopping, mostWaitingBytes = MOST_WAITING_BYTES } = options;
   const streams = new Set<() => void>();
   let isClosed = false;
   const endAll = () => {
@@ -77,11 +82,13 @@ export function createEventStreams({ admit, stopping }: EventStreamOptions): Eve
       raw.writeHead(200, { ...STREAM_HEADERS, [REQUEST_ID_HEADER]: reply.request.id });
       const write = (text: string) => {
         if (raw.destroyed || raw.writableEnded) return;
-        raw.write(text);
-        if (raw.writableLength > MAX_BUFFERED_BYTES) raw.destroy();
+        if (raw.writableLength > mostWaitingBytes) raw.destroy();
+        else raw.write(text);
       };
-      const end = () => void raw.end();
-      const keepAlive = setInterval(() => write(':\n\n'), KEEP_ALIVE_MS);
+      const end = (last?: string) => void raw.end(last);
+      const keepAlive = setInterval(() => {
+        if (raw.writableLength === 0) write(':\n\n');
+      }, KEEP_ALIVE_MS);
       streams.add(end);
       raw.on('close', () => {
         clearInterval(keepAlive);

@@ -126,3 +126,22 @@ test('each key has so many at once without waiting, and another one when one is 
   expect(limiter.tryEnter('a')).toBeTypeOf('function');
   expect(limiter.tryEnter('a')).toBeUndefined();
 });
+
+test('who leaves before its turn gives its place to another, and is never begun', async () => {
+  const limiter = createConcurrencyLimiter({ mostPerKey: 1, waitingPerKey: 1, refuse });
+  const gate = Promise.withResolvers<string>();
+  const first = limiter.run('a', () => gate.promise);
+  const caller = new AbortController();
+  const left = new Error('left');
+  const begun: string[] = [];
+  const abandoned = limiter.run('a', async () => begun.push('abandoned'), caller.signal);
+  await expect(limiter.run('a', async () => 'third')).rejects.toMatchObject(refused('full'));
+  caller.abort(left);
+  await expect(abandoned).rejects.toBe(left);
+  await expect(limiter.run('b', async () => begun.push('late'), caller.signal)).rejects.toBe(left);
+  const next = limiter.run('a', async () => begun.push('next'));
+  gate.resolve('done');
+  expect(await first).toBe('done');
+  await next;
+  expect(begun).toEqual(['next']);
+});

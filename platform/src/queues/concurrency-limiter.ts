@@ -30,9 +30,10 @@ export interface ConcurrencyLimiter {
   /**
    * Does the work once it may. Keys alternate: one with much work does not hold up the others.
    *
-   * @throws what `refuse` makes: the work is not begun then.
+   * @param signal of who waits for it: aborted, it leaves the line.
+   * @throws what `refuse` makes, or the reason of the signal: the work is not begun then.
    */
-  run<T>(key: string, work: () => Promise<T>): Promise<T>;
+  run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
 }
 
 type Begin = (leave: () => void) => void;
@@ -95,7 +96,7 @@ export function createConcurrencyLimiter(options: ConcurrencyLimiterOptions): Co
     return isFull ? undefined : enter(key, stateOf(key));
   }
 
-  async function turn(key: string): Promise<() => void> {
+  async function turn(key: string, signal: AbortSignal | undefined): Promise<() => void> {
     const state = stateOf(key);
     if (running + waiting >= capacity || state.waiting.size >= waitingPerKey) {
       if (state.running + state.waiting.size === 0) keys.delete(key);
@@ -106,20 +107,25 @@ export function createConcurrencyLimiter(options: ConcurrencyLimiterOptions): Co
     waiting += 1;
     if (state.running < mostPerKey) ready.add(key);
     const timer = options.maxWaitMs === undefined ? undefined : setTimeout(giveUp, options.maxWaitMs);
+    signal?.addEventListener('abort', giveUp);
     function giveUp(): void {
       if (!state.waiting.delete(resolve)) return;
       waiting -= 1;
       if (state.waiting.size === 0) ready.delete(key);
       if (state.running + state.waiting.size === 0) keys.delete(key);
-      reject(refuse('late'));
+      reject(signal?.aborted === true ? signal.reason : refuse('late'));
     }
-    return promise.finally(() => clearTimeout(timer));
+    return promise.finally(() => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', giveUp);
+    });
   }
 
   return {
     tryEnter,
-    async run(key, work) {
-      const leave = tryEnter(key) ?? (await turn(key));
+    async run(key, work, signal) {
+      signal?.throwIfAborted();
+      const leave = tryEnter(key) ?? (await turn(key, signal));
       try {
         return await work();
       } finally {

@@ -73,6 +73,15 @@ interface Raw {
   readonly head: Buffer;
 }
 
+/** A client that will say who it is. */
+interface Unknown {
+  readonly client: WebSocket;
+  readonly socket: Duplex;
+  readonly asked: AskedUpgrade;
+  /** It is counted by its address until then. */
+  readonly leave: () => void;
+}
+
 class Passing {
   readonly #deps: PassingWebSocketsDeps;
   readonly #server: WebSocketServer;
@@ -126,17 +135,29 @@ class Passing {
     const fault = headerFault(asked.request);
     if (fault !== undefined) throw new GatewayError('INVALID_REQUEST', { message: fault });
     this.#checkSlots();
-    const release = this.#slots.reserve();
-    try {
-      const granted = await grant(this.#deps, asked);
-      this.#slots.checkFor(keyOf(granted));
-      if (granted.showsTokenLater) {
-        this.#selected.set(asked.request, GRAPHQL_PROTOCOL);
-        this.#accept(asked, raw, (client) => this.#askWho(client, granted));
-      } else await this.#acceptOpened(granted, raw);
-    } finally {
-      release();
-    }
+    const decided = this.#slots.reserve();
+    const granted = await grant(this.#deps, asked).finally(decided);
+    if (raw.socket.destroyed) return;
+    const leave = this.#enter(granted, raw.socket);
+    if (!granted.showsTokenLater) return this.#acceptOpened(granted, raw);
+    this.#selected.set(asked.request, GRAPHQL_PROTOCOL);
+    this.#accept(asked, raw, (client) => this.#askWho({ client, socket: raw.socket, asked, leave }));
+  }
+
+  /**
+   * Counts the connection until its socket closes, which it has not done yet.
+   *
+   * @returns what ends that before. @throws GatewayError RATE_LIMITED.
+   */
+  #enter(granted: Grant, socket: Duplex): () => void {
+    const key = keyOf(granted);
+    this.#slots.checkFor(key);
+    const leave = this.#slots.acquire(key);
+    socket.once('close', leave);
+    return () => {
+      socket.off('close', leave);
+      leave();
+    };
   }
 
   #checkSlots(): void {
@@ -176,30 +197,27 @@ class Passing {
   }
 
   /** Waits for who it is: a client of GraphQL says so in its first message. */
-  #askWho(client: WebSocket, granted: Grant): void {
-    const leave = this.#slots.acquire(keyOf(granted));
+  #askWho(unknown: Unknown): void {
+    const { client } = unknown;
     const late = () => client.close(closeCodes.INIT_TIMEOUT, 'connection_init did not come');
     const timer = setTimeout(late, limits.initMs);
-    const known = () => {
-      clearTimeout(timer);
-      leave();
-      client.off('close', known);
-    };
-    client.once('close', known);
+    client.once('close', () => clearTimeout(timer));
     client.once('message', (data: Buffer, isBinary: boolean) => {
-      known();
+      clearTimeout(timer);
       const text = isBinary ? '' : data.toString();
-      this.#identify(client, granted.asked, text).catch((error: unknown) => this.#endRefused(client, error));
+      this.#identify(unknown, text).catch((error: unknown) => this.#endRefused(client, error));
     });
   }
 
-  async #identify(client: WebSocket, asked: AskedUpgrade, text: string): Promise<void> {
+  async #identify({ client, socket, asked, leave }: Unknown, text: string): Promise<void> {
     const early = () => client.close(closeCodes.TOO_EARLY, 'connection_init is not answered yet');
     client.on('message', early);
     const init = readConnectionInit(text);
     if (init === undefined) throw unauthenticated();
     const granted = await grant(this.#deps, asked, init.token);
-    this.#slots.checkFor(keyOf(granted));
+    if (socket.destroyed) return;
+    this.#enter(granted, socket);
+    leave();
     const service = await openGranted(this.#deps, granted);
     service.send(init.rest);
     client.off('message', early);
@@ -209,15 +227,10 @@ class Passing {
   #pass(client: WebSocket, service: WebSocket, granted: Grant): void {
     const { authenticator, clock } = this.#deps;
     const { holder } = granted;
-    const leave = this.#slots.acquire(keyOf(granted));
     const stillHolds = (token: string) => authenticator.stillHolds(token);
     const passage = new Passage({ client, service, holder, stillHolds, clock, awakeMs: this.#awakeMs });
-    const gone = () => {
-      this.#passages.delete(passage);
-      leave();
-    };
-    if (client.readyState === client.CLOSED) return gone();
-    client.once('close', gone);
+    if (client.readyState === client.CLOSED) return;
+    client.once('close', () => this.#passages.delete(passage));
     this.#passages.add(passage);
     this.#clients.set(client, (code, reason) => passage.end(code, reason));
   }

@@ -29,12 +29,17 @@ export interface GraphRequest<Context> {
   readonly reportsCost?: boolean;
   /** Whose rules of access count. Undefined: nobody knows who calls. */
   readonly caller: Caller | undefined;
+  /** Where it is among all where nobody knows who calls, as of `drawPlace`; anywhere when absent. */
+  readonly drawnPlace?: number | undefined;
   /** What calls of subgraphs need to know of the client. */
   readonly context: Context;
 }
 
 /** What a client asks for. */
-export type GraphOperation = Pick<GraphRequest<unknown>, 'query' | 'variables' | 'operationName' | 'caller'>;
+export type GraphOperation = Pick<
+  GraphRequest<unknown>,
+  'query' | 'variables' | 'operationName' | 'caller' | 'drawnPlace'
+>;
 
 /** An answer of GraphQL. Without `data` the request was refused, and no subgraph was asked. */
 export interface GraphAnswer {
@@ -177,11 +182,11 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
 
   async function prepareRun(
     operation: Operation,
-    { variables: given = {}, caller }: GraphOperation,
+    { variables: given = {}, caller, drawnPlace }: GraphOperation,
   ): Promise<PreparedRun | GraphAnswer> {
     const variables = coerced(operation.definition, given, schema);
     if ('errors' in variables) return variables;
-    const variant = operation.variant(variables.values, caller);
+    const variant = operation.variant(variables.values, caller, drawnPlace);
     const { selection, withheld } = variant;
     const cost = checkedCost(variant.cost, variables.values, limits.cost);
     if (typeof cost !== 'number') return cost;

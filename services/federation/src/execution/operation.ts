@@ -125,9 +125,9 @@ export class Operation {
   }
 
   /** What it is with these values of its variables, for a caller who gets the same as this one. */
-  variant(variables: Readonly<JsonObject>, caller: Caller | undefined): Variant {
+  variant(variables: Readonly<JsonObject>, caller: Caller | undefined, drawnPlace?: number): Variant {
     const met = this.#rules.map((rule) => meets(caller, rule));
-    const place = placeOf(caller, this.#parts.supergraph.overrideShares);
+    const place = placeOf(caller, this.#parts.supergraph.overrideShares, drawnPlace);
     const bits = [...this.#conditions.map((name) => variables[name] === true), ...met].map(Number).join('');
     const key = `${bits} ${place}`;
     const known = this.#variants.get(key);

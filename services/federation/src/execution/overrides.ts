@@ -27,13 +27,20 @@ export function readOverrideShares({ definitions }: DocumentNode): OverrideShare
 
 /**
  * Where the requests of a caller are among all, in per cent: fields of shares above it come of their
- * new owners. A caller is always at the same place, and who is not known anywhere. As plans differ by
- * shares alone, it is the nearest one below.
+ * new owners. A caller is always at the same place. As plans differ by shares alone, it is the nearest
+ * one below.
+ *
+ * @param drawn the place of who is not known; anywhere when absent.
  */
-export function placeOf(caller: Caller | undefined, shares: OverrideShares): number {
+export function placeOf(caller: Caller | undefined, shares: OverrideShares, drawn = drawPlace()): number {
   if (shares.length === 0) return 0;
-  const place = caller?.subject === undefined ? Math.random() * 100 : placeOfSubject(caller.subject);
+  const place = caller?.subject === undefined ? drawn : placeOfSubject(caller.subject);
   return shares.findLast((share) => share <= place) ?? 0;
+}
+
+/** A place anywhere. */
+export function drawPlace(): number {
+  return Math.random() * 100;
 }
 
 /** Pure. */

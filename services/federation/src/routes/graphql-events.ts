@@ -28,6 +28,8 @@ export interface GraphqlEvents {
 const MOST_STREAMS = 10_000;
 /** Of one caller, or of one address where nobody knows who calls. */
 const MOST_OF_ONE = 1000;
+/** Of one stream, as of a WebSocket. */
+const MOST_WAITING_BYTES = 1024 * 1024;
 /** More is no time for a timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
@@ -40,6 +42,7 @@ export function createGraphqlEvents({ begin, readCaller, clock }: GraphqlEventsD
       return leave;
     },
     stopping: () => commonError('UNAVAILABLE'),
+    mostWaitingBytes: MOST_WAITING_BYTES,
   });
 
   return {
@@ -57,8 +60,7 @@ export function createGraphqlEvents({ begin, readCaller, clock }: GraphqlEventsD
           next,
           end(errors) {
             if (errors !== undefined) next(JSON.stringify({ errors }));
-            stream.write('event: complete\ndata:\n\n');
-            stream.end();
+            stream.end('event: complete\ndata:\n\n');
           },
         },
       );

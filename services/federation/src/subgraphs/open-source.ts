@@ -42,6 +42,7 @@ export function createOpenSource(deps: OpenSourceDeps): OpenSource<CallContext> 
       const begin = Math.floor(Math.random() * urls.length);
       const inTurn = [...urls.slice(begin), ...urls.slice(0, begin)].slice(0, MOST_URLS);
       const identity = caller === undefined ? {} : await identityFor(caller, subgraph);
+      signal.throwIfAborted();
       const headers = { ...passed, ...identity };
       let problem: unknown = unavailable('The service is not in the graph any more');
       for (const url of inTurn) {

@@ -103,3 +103,21 @@ test('what became of calls is counted by service', async () => {
   expect(text).toContain('rollcall_federation_refused_calls_total{service="shop",reason="failing"} 1');
   expect(text).toContain('rollcall_federation_shared_calls_total{service="shop"} 1');
 });
+
+test('who leaves gives its place in the line to another', async () => {
+  const { promise, resolve } = Promise.withResolvers<HttpAnswer>();
+  const begun = Array.from({ length: 10 }, () => traffic.pass(SHOP, () => promise, forEver));
+  const leaving = new AbortController();
+  const waiting = Array.from({ length: 100 }, () => traffic.pass(SHOP, answer(200), leaving.signal));
+  await expect(traffic.pass(SHOP, answer(200), forEver)).rejects.toMatchObject({
+    extensions: { code: 'SUBGRAPH_BUSY' },
+  });
+  const left = new Error('left');
+  leaving.abort(left);
+  for (const each of waiting) await expect(each).rejects.toBe(left);
+  const last = traffic.pass(SHOP, answer(200), forEver);
+  resolve(await answer(200)());
+  for (const each of [...begun, last]) expect((await each).status).toBe(200);
+  const counted = 'rollcall_federation_refused_calls_total{service="shop",reason="busy"} 1';
+  expect(await metrics.metrics()).toContain(counted);
+});

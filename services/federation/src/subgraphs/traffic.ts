@@ -101,13 +101,14 @@ export function createTraffic({ clock, log, metrics, isKnown, mostCalls, timeout
     async pass(target, call, signal) {
       let isBegun = false;
       try {
-        return await limiter.run(target.subgraph, () => {
+        const begin = () => {
           isBegun = true;
           signal.throwIfAborted();
           return make(target, call, signal);
-        });
+        };
+        return await limiter.run(target.subgraph, begin, signal);
       } catch (error) {
-        if (isBegun) throw error;
+        if (isBegun || signal.aborted) throw error;
         observed.refused(target.subgraph, 'busy');
         throw busy();
       }

@@ -18,10 +18,13 @@ const TIMES = { handshakeTimeout: OPENING_MS, closeTimeout: 1000 } as const;
 /**
  * Opens a subscription of a subgraph by graphql-transport-ws (the protocol of graphql-ws).
  *
- * @throws NotSpokenError where the service does not speak it, and what connecting throws.
+ * @throws NotSpokenError where the service does not speak it, and what connecting throws. The reason of the
+ * signal, once it is aborted.
  */
 export async function openByWebSocket(call: SubgraphCall, options: SourceOptions): Promise<Source> {
   const { url, headers, lookup, limitBytes, signal } = options;
+  // An aborted one tells nobody any more.
+  signal.throwIfAborted();
   const socket = new WebSocket(url.href.replace(/^http/, 'ws'), PROTOCOL, {
     ...TIMES,
     headers,

@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { ServiceError } from '@rollcall/platform/errors.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { Gauge, type Registry } from 'prom-client';
 import type { Graph, PlannedSubscription } from '../execution/graph.ts';
@@ -33,6 +35,11 @@ export interface Feeds<Context> {
 
 /** Clients that subscribe again do not all come at once. */
 const ENDING_MS = 5000;
+/** So many are planned anew before others have their turn. */
+const AT_A_TIME = 50;
+/** A planner that was lost is soon there again. */
+const RETRY_MS = 500;
+const MOST_TRIES = 10;
 const CHANGED: GraphError = {
   message: 'The graph has changed so that the subscription cannot go on; subscribe again',
   extensions: { code: 'GRAPH_CHANGED' },
@@ -75,9 +82,28 @@ export function createFeeds<Context>(deps: FeedsDeps<Context>): Feeds<Context> {
   }
 
   function endSoon(feed: Feed<Context>): void {
+    if (!feeds.has(feed) || ending.has(feed)) return;
     close(feed);
     ending.add(feed);
     setTimeout(() => feed.end([CHANGED]), Math.random() * endingMs).unref();
+  }
+
+  /** @returns those that cannot be planned now, but may be later. */
+  async function follow(all: readonly Feed<Context>[]): Promise<Feed<Context>[]> {
+    const later: Feed<Context>[] = [];
+    for (const [index, feed] of all.entries()) {
+      if (index % AT_A_TIME === AT_A_TIME - 1) await nextTurn();
+      if (!feeds.has(feed) || ending.has(feed)) continue;
+      const { contract } = feed.operation;
+      const next = graph(contract);
+      const planned = await planBy(next, feed.operation);
+      // Who hears of the one after it looks at all again.
+      if (graph(contract) !== next) return [];
+      const goesOn = planned !== undefined && planned !== 'later' && feed.goOnBy(planned);
+      if (planned === 'later') later.push(feed);
+      else if (!goesOn) endSoon(feed);
+    }
+    return later;
   }
 
   return {
@@ -86,15 +112,25 @@ export function createFeeds<Context>(deps: FeedsDeps<Context>): Feeds<Context> {
       return (known ?? begin(joining)).add(listener);
     },
     async followGraph() {
-      for (const feed of feeds.keys()) {
-        const { contract } = feed.operation;
-        const next = graph(contract);
-        const planned = await next?.subscription(feed.operation).catch(() => undefined);
-        // Who hears of the one after it looks at all again.
-        if (graph(contract) !== next) return;
-        const goesOn = planned !== undefined && 'source' in planned && feed.goOnBy(planned);
-        if (!goesOn && feeds.has(feed) && !ending.has(feed)) endSoon(feed);
+      let left = [...feeds.keys()];
+      for (let tries = 1; left.length > 0 && tries <= MOST_TRIES; tries += 1) {
+        if (tries > 1) await sleep(RETRY_MS, undefined, { ref: false });
+        left = await follow(left);
       }
+      for (const feed of left) endSoon(feed);
     },
   };
+}
+
+/** @returns undefined where the graph has it no more; 'later' where that is not known now. */
+async function planBy<Context>(
+  graph: Graph<Context> | undefined,
+  operation: SubscribedOperation,
+): Promise<PlannedSubscription<Context> | 'later' | undefined> {
+  try {
+    const planned = await graph?.subscription(operation);
+    return planned !== undefined && 'source' in planned ? planned : undefined;
+  } catch (error) {
+    return error instanceof ServiceError && error.code === 'UNAVAILABLE' ? 'later' : undefined;
+  }
 }

@@ -5,6 +5,7 @@ import type { Documents, NamedDocument } from '../documents/documents.ts';
 
 import { federationError } from '../errors.ts';
 import type { Graph, GraphOperation, GraphRequest } from '../execution/graph.ts';
+import { drawPlace } from '../execution/overrides.ts';
 import type { CallContext } from '../subgraphs/call-subgraph.ts';
 import type { Usage } from '../usage/usage.ts';
 import type { Listener, SubscribedOperation } from './feed.ts';
@@ -56,11 +57,13 @@ export function createOperations(deps: OperationsDeps): BeginOperation {
   async function read(sent: SentOperation, listener: Listener<CallContext>, signal: AbortSignal): Promise<void> {
     const query = await documents.read(sent.document);
     if (typeof query !== 'string') return listener.end(query.errors);
-    await begin({ ...sent, query, caller: listener.context.caller }, listener, signal);
+    // A subscription keeps its place when it goes on by another graph.
+    const drawnPlace = drawPlace();
+    await begin({ ...sent, query, caller: listener.context.caller, drawnPlace }, listener, signal);
   }
 
   async function begin(asked: AskedOperation, listener: Listener<CallContext>, signal: AbortSignal): Promise<void> {
-    const { query, variables, operationName, caller, contract } = asked;
+    const { query, variables, operationName, caller, contract, drawnPlace } = asked;
     const inForce = graph(contract);
     if (inForce === undefined) throw federationError('NO_GRAPH');
     const planned = await inForce.subscription(asked);
@@ -69,7 +72,7 @@ export function createOperations(deps: OperationsDeps): BeginOperation {
     if (!('source' in planned)) return listener.end(planned.errors ?? []);
     // It would not hear of the graph that has come meanwhile.
     if (graph(contract) !== inForce) return begin(asked, listener, signal);
-    const operation = { query, variables, operationName, caller, contract };
+    const operation = { query, variables, operationName, caller, contract, drawnPlace };
     const leave = feeds.join({ key: keyOf(operation, listener.context), operation, planned }, listener);
     signal.addEventListener('abort', leave, { once: true });
     await taken(inForce, asked);

@@ -157,6 +157,13 @@ describe('override with a label', () => {
     expect(answersThere).toContain(await of());
   });
 
+  test('who is not known may say at which place it is', async () => {
+    for (const [at, drawnPlace] of [10, 50, 90].entries()) {
+      const { data } = await graph.ask('{ posts { text mood } }', { drawnPlace });
+      expect(JSON.stringify(data?.['posts'])).toBe(answersThere[at]);
+    }
+  });
+
   test('another label than a share is off', async () => {
     expect(await graph.ask('{ posts { stars } }')).toEqual({ data: { posts: [{ stars: 'old' }] } });
     expect(graph.asked()).toEqual(['old']);

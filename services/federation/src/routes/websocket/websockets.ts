@@ -85,6 +85,8 @@ export function createGraphqlWebSockets(deps: GraphqlWebSocketsDeps): GraphqlWeb
     requireProtocol(request);
     const caller = await readCaller(request);
     if (isClosing) throw commonError('UNAVAILABLE', { message: 'This replica stops; connect again' });
+    // Gone while its token was checked: it would never say so again.
+    if (socket.destroyed) return;
     const leave = limiter.tryEnter(caller?.subject ?? request.socket.remoteAddress ?? '');
     if (leave === undefined) throw federationError('TOO_MANY_SUBSCRIPTIONS');
     socket.once('close', leave);

@@ -72,6 +72,18 @@ describe.each(['WebSocket', 'events'] as const)('to clients by %s', (transport) 
     await expect.poll(() => team.live.listeners(), WAIT).toBe(0);
   });
 
+  test('an answer that is larger than what may wait arrives whole, and ends', async () => {
+    const team = await startTeam();
+    const name = 'x'.repeat(4_000_000);
+    team.reviews.misbehave((response) => response.end(JSON.stringify({ data: { _entities: [{ reviews: [name] }] } })));
+    const heard = listen(clientOf(transport, team), JOINED);
+    await until(team.live, 1);
+    team.live.joins(ada);
+    team.live.closes();
+    await ends(heard, 'complete');
+    expect(heard.answers).toEqual([{ data: { joined: { name: 'Ada', reviews: [name] } } }]);
+  });
+
   test('queries and mutations are answered once', async () => {
     const client = clientOf(transport, await startTeam());
     for (const [query, data] of [

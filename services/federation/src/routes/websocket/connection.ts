@@ -126,17 +126,22 @@ export class Connection {
     }
     const asked = askedIn(payload);
     if (asked === undefined) return this.#end(closeCodes.BAD_MESSAGE, 'the operation has no document');
+    let hasAnswered = false;
     const leave = this.#deps.begin(
       { ...asked, contract: this.#deps.contract, client: clientNameOf(this.#deps.headers) },
       {
         context,
         next: (answer) => {
-          if (this.#operations.get(id) === leave) this.#send(nextMessage(id, answer));
+          if (this.#operations.get(id) !== leave) return;
+          hasAnswered = true;
+          this.#send(nextMessage(id, answer));
         },
         end: (errors) => {
           if (this.#operations.get(id) !== leave) return;
           this.#operations.delete(id);
-          this.#send(endMessage(id, errors));
+          // A large answer waits itself: it is bounded by the check before it.
+          if (hasAnswered) this.#write(endMessage(id, errors));
+          else this.#send(endMessage(id, errors));
         },
       },
     );
@@ -144,10 +149,14 @@ export class Connection {
   }
 
   #send(text: string): void {
-    const { socket } = this.#deps;
+    if (this.#deps.socket.bufferedAmount > MOST_WAITING_BYTES)
+      return this.#end(closeCodes.TOO_SLOW, 'too much waits to be read');
+    this.#write(text);
+  }
+
+  #write(text: string): void {
     if (this.#state === 'over') return;
-    if (socket.bufferedAmount > MOST_WAITING_BYTES) return this.#end(closeCodes.TOO_SLOW, 'too much waits to be read');
-    socket.send(text, () => {
+    this.#deps.socket.send(text, () => {
       this.#sentFrames += 1;
     });
   }

@@ -76,8 +76,7 @@ export function createPersistedQueries({ store, clock, log }: PersistedQueriesOp
       try {
         await store.add(hash, query);
       } catch (error) {
-        // Where only this replica knows it, clients never send it to the others.
-        known.delete(hash);
+        // Whoever sends it again, as another replica does not know it, has it added then.
         added.delete(hash);
         log.warn({ message: errorMessage(error) }, 'a persisted query could not be kept');
       }

@@ -21,10 +21,10 @@ interface Sbom {
 }
 
 /**
- * The compiler may be used by a package that mjml brings, as an optional peer. npm lists such ones
- * where they are for development, too, and does not install them.
+ * Optional peers: of a package that mjml brings, and of GraphiQL's toolkit. npm lists such ones where
+ * they are for development, too, and does not install them.
  */
-const NOT_INSTALLED = /^(?:@typescript\/)?typescript[-@]/;
+const NOT_INSTALLED = /^(?:(?:@typescript\/)?typescript[-@]|graphql-ws@)/;
 
 /**
  * The same document for the same packages: npm makes up a serial number, adds the time, and calls

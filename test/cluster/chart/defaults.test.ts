@@ -216,7 +216,8 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     await expect.poll(async () => (await leftovers()).filter((name) => !mayStay.test(name)), POLL).toEqual(kept);
     const clients = ['get', 'apiclients,secrets', `--namespace=${installation.clientsNamespace}`, '--output=name'];
     expect(await kubectl(...clients)).toBe(
-      'apiclient.rollcall.dev/buyer\napiclient.rollcall.dev/rollcall-payment\nsecret/buyer-api-client\n',
+      'apiclient.rollcall.dev/buyer\napiclient.rollcall.dev/rollcall-federation\n' +
+        'apiclient.rollcall.dev/rollcall-payment\nsecret/buyer-api-client\n',
     );
   });
 

@@ -28,7 +28,7 @@ export function usageRoutes(store: Pick<UsageStore, 'list'>): Routes {
       {
         schema: {
           tags: ['schemas'],
-          summary: 'List the operations that clients executed, those that came first of late first',
+          summary: 'List the operations that clients executed, the newest first',
           querystring: Query,
           response: { 200: Type.Object({ operations: Type.Array(UsedOperationAnswer), ...pageAnswer }) },
         },

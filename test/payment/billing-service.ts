@@ -163,7 +163,8 @@ export function idOf({ body }: Answer): string {
 /** Faults of a request by path; each has a message. */
 export function faultsOf({ status, body }: Answer): readonly string[] {
   const { error } = body as { error: { code: string; details: { fields: { path: string; message: string }[] } } };
-  if (status !== 400 || error.code !== 'INVALID_REQUEST') throw new Error(`It was not refused so: ${error.code}`);
+  if (status !== 422 && (status !== 400 || error.code !== 'INVALID_REQUEST'))
+    throw new Error(`It was not refused so: ${error.code}`);
   return [...new Set(error.details.fields.map(({ path }) => path))].sort();
 }
 

@@ -122,6 +122,13 @@ test('takes amounts of more than 32 bits, and no others than REST does', async (
   }
 });
 
+test('all that is refused is named at once', async () => {
+  const input = { ...tea, customerId: 'x', provider: 'yoco', currency: 'USD', amount: 199 };
+  const { errors } = await ask(shop, CREATE, { input });
+  const fields = ['customerId', 'currency', 'amount'].map((name) => ({ path: `input/${name}` }));
+  expect(errors?.[0]?.extensions).toMatchObject({ code: 'CUSTOMER_NOT_FOUND', details: { fields } });
+});
+
 test('calls with one key make one payment, by whichever door they come', async () => {
   const key = randomUUID();
   const { id } = await make({ ...tea, idempotencyKey: key });

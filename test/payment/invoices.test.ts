@@ -194,6 +194,9 @@ describe('an invoice', () => {
     for (const path of ['finalize', 'void', 'credit-notes'])
       expect((await other.post(`/invoices/${id}/${path}`, path === 'credit-notes' ? {} : undefined)).status).toBe(404);
     expect(codeOf(await other.post('/invoices', invoice()))).toBe('CUSTOMER_NOT_FOUND');
+    const dear = { description: 'Yacht', amount: 1_000_000_000_000, quantity: 2 };
+    const much = { ...invoice(), items: [{ ...dear, quantity: 1 }, dear, dear] };
+    expect(faultsOf(await other.post('/invoices', much))).toEqual(['body/customerId', 'body/items/1', 'body/items/2']);
     expect((await other.get('/invoices')).body).toMatchObject({ total: 0 });
     expect((await shop.get(`/invoices?customerId=${customerId}&status=open&limit=1`)).body).toMatchObject({ limit: 1 });
     expect((await shop.get('/invoices?customerId=nobody')).body).toMatchObject({ total: 0 });
@@ -279,6 +282,10 @@ describe('a credit note', () => {
     const path = `/invoices/${await issued({ items })}/credit-notes`;
     expect(codeOf(await shop.post(path, { items: [{ line: 0 }] }))).toBe('CREDIT_EXCEEDS_INVOICE');
     expect(codeOf(await shop.post(path, { items: [{ line: 9 }] }))).toBe('CREDIT_EXCEEDS_INVOICE');
+    expect(faultsOf(await shop.post(path, { items: [{ line: 9 }, { line: 8 }] }))).toEqual([
+      'body/items/0',
+      'body/items/1',
+    ]);
     expect(faultsOf(await shop.post(path, { items: [{ line: 0, amount: 0 }], reason: 'a\nb' }))).toEqual([
       'body/items/0/amount',
       'body/reason',

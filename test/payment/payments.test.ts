@@ -277,6 +277,16 @@ describe('payments', () => {
     expect([answer.status, codeOf(answer)]).toEqual([422, code]);
     expect(answer.body).toMatchObject({ error: { details } });
   });
+
+  test('name all that is refused at once', async () => {
+    const wanted = { ...tea, customerId: 'x', provider: 'payfast', currency: 'USD', amount: 499 };
+    const answer = await shop.post('/payments', wanted);
+    const codes = ['CUSTOMER_NOT_FOUND', 'CURRENCY_NOT_SUPPORTED', 'AMOUNT_TOO_SMALL'];
+    const paths = ['body/customerId', 'body/currency', 'body/amount'];
+    const fields = codes.map((code, index) => ({ path: paths[index], code, message: expect.any(String) }));
+    expect([answer.status, codeOf(answer)]).toEqual([422, 'CUSTOMER_NOT_FOUND']);
+    expect(answer.body).toMatchObject({ error: { details: { currencies: ['ZAR'], minimum: 500, fields } } });
+  });
 });
 
 describe.each(providers)('at %s', (provider) => {

@@ -312,6 +312,21 @@ describe('a subscription', () => {
     const old = idOf(await shop.post('/plans', { name: 'Old', amount: 1, currency: 'ZAR', interval: 'day' }));
     await shop.patch(`/plans/${old}`, { active: false });
     expect(codeOf(await shop.post('/subscriptions', { planId: old, customerId }))).toBe('PLAN_INACTIVE');
+    const lost = { planId: 'x', customerId, provider: 'stripe', methodId: 'x' };
+    expect(faultsOf(await shop.post('/subscriptions', lost))).toEqual([
+      'body/methodId',
+      'body/planId',
+      'body/provider',
+    ]);
+    const nobodys = { planId: 'x', customerId: 'x', provider: 'yoco', collection: 'charge_automatically' };
+    expect(faultsOf(await shop.post('/subscriptions', nobodys))).toEqual([
+      'body/customerId',
+      'body/planId',
+      'body/provider',
+    ]);
+    const { id } = await active();
+    const patched = await shop.patch(`/subscriptions/${id}`, { planId: 'x', methodId: 'x' });
+    expect([codeOf(patched), faultsOf(patched)]).toEqual(['PLAN_NOT_FOUND', ['body/methodId', 'body/planId']]);
   });
 });
 

@@ -33,7 +33,11 @@ export const paymentProcess: ProcessDefinition<PaymentConfig> = {
 async function build(ground: ServiceGround<PaymentConfig>): Promise<ServiceMade> {
   const queueErrand = createErrandQueue(ground.vault);
   const prepared = await prepareBilling(ground, queueErrand);
-  const payments = await createPayments(ground, { ...prepared.listeners, queueErrand });
+  const payments = await createPayments(ground, {
+    ...prepared.listeners,
+    customerRefusals: prepared.customerRefusals,
+    queueErrand,
+  });
   const billing = await prepared.build(payments);
   return {
     title: 'Rollcall payment',

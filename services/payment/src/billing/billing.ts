@@ -5,9 +5,11 @@ import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { ServiceGround } from '@rollcall/platform/service/service.ts';
 import type { PaymentConfig } from '../config.ts';
+import type { Refusal } from '../domain/refusals.ts';
 import type { QueueErrand } from '../errands/queue.ts';
 import type { PaymentListeners, PaymentParts } from '../payments/payments.ts';
 import { createBilledPayments } from './billed-payments.ts';
+import { customerRefusals } from './domain/customers.ts';
 import { runSubscription } from './domain/scheduler.ts';
 import type { SubscribingDeps } from './domain/subscribing.ts';
 import { createCommunication } from './mails/communication.ts';
@@ -44,6 +46,7 @@ interface Billing {
 /** Billing, which is told of payments before it can have any made. */
 export interface PreparedBilling {
   readonly listeners: PaymentListeners;
+  readonly customerRefusals: (id: string, subject: string) => Promise<readonly Refusal[]>;
   /** @throws Error where the secret of the client cannot be read. */
   readonly build: (payments: Pick<PaymentParts, 'taking' | 'payments'>) => Promise<Billing>;
 }
@@ -67,6 +70,7 @@ export async function prepareBilling(
     sealer: createInvoiceSealer(vault),
     queueMail: client === undefined ? async () => undefined : queueMail,
   };
+  const customers = createCustomerTable({ ...deps, emails: index('customer email') });
   return {
     listeners: {
       onMade: async (client, { customerId, subject }) => {
@@ -75,9 +79,9 @@ export async function prepareBilling(
       onMoved: createSettlement(deps),
       onMethodCancelled: (provider, method) => methods.discard(pool(), { provider, method }),
     },
+    customerRefusals: async (id, subject) => customerRefusals(await customers.find(id, subject)),
     async build({ taking, payments }) {
       const { idempotency, log } = ground;
-      const customers = createCustomerTable({ ...deps, emails: index('customer email') });
       const plans = createPlanTable(pool);
       const invoices = createInvoiceTable(deps);
       const subscribing: SubscribingDeps = {

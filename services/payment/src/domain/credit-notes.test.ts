@@ -14,7 +14,7 @@ function line(unitAmount: bigint): InvoiceLine {
 test('a credit note takes back a line with its tax', () => {
   const credit = creditLines({ lines: [line(1000n), line(500n)], credited: none }, [{ lineIndex: 1 }]);
   expect(credit).toEqual({
-    kind: 'credited',
+    excesses: [],
     lines: [{ lineIndex: 1, description: 'Widget', taxRate: VAT, net: 500n, tax: 75n, gross: 575n }],
   });
 });
@@ -22,15 +22,13 @@ test('a credit note takes back a line with its tax', () => {
 test('it takes no more than what is left of a line, and nothing of one that there is not', () => {
   const lines = [line(1000n)];
   const credited = new Map([[0, 1000n]]);
-  expect(creditLines({ lines, credited }, [{ lineIndex: 0, gross: 151n }])).toEqual({
-    kind: 'exceeds',
-    lineIndex: 0,
-    left: 150n,
-  });
-  expect(creditLines({ lines, credited }, [{ lineIndex: 1 }])).toEqual({ kind: 'exceeds', lineIndex: 1, left: 0n });
-  expect(creditLines({ lines, credited: new Map([[0, 1150n]]) }, [{ lineIndex: 0 }])).toMatchObject({
-    kind: 'exceeds',
-  });
+  const none = { item: 1, lineIndex: 1, left: 0n };
+  expect(creditLines({ lines, credited }, [{ lineIndex: 0, gross: 151n }, { lineIndex: 1 }]).excesses).toEqual([
+    { item: 0, lineIndex: 0, left: 150n },
+    none,
+  ]);
+  expect(creditLines({ lines, credited }, [{ lineIndex: 0, gross: 150n }, { lineIndex: 1 }]).excesses).toEqual([none]);
+  expect(creditLines({ lines, credited: new Map([[0, 1150n]]) }, [{ lineIndex: 0 }]).excesses).toHaveLength(1);
 });
 
 test('a discount is taken back with what it was for, and never alone', () => {
@@ -41,15 +39,15 @@ test('a discount is taken back with what it was for, and never alone', () => {
       { net: -500n, tax: -75n, gross: -575n },
     ],
   });
-  expect(creditLines({ lines, credited: none }, [{ lineIndex: 0 }])).toEqual({
-    kind: 'exceeds',
-    lineIndex: undefined,
-    left: 10_925n,
-  });
-  expect(creditLines({ lines, credited: none }, [{ lineIndex: 1 }])).toMatchObject({ kind: 'exceeds' });
-  expect(creditLines({ lines, credited: none }, [{ lineIndex: 1, gross: 1n }])).toMatchObject({ lineIndex: 1 });
+  expect(creditLines({ lines, credited: none }, [{ lineIndex: 0 }]).excesses).toEqual([
+    { item: undefined, lineIndex: undefined, left: 10_925n },
+  ]);
+  expect(creditLines({ lines, credited: none }, [{ lineIndex: 1 }]).excesses).toHaveLength(1);
+  expect(creditLines({ lines, credited: none }, [{ lineIndex: 1, gross: 1n }]).excesses).toMatchObject([
+    { lineIndex: 1 },
+  ]);
   const credited = new Map([[0, 10_925n]]);
-  expect(creditLines({ lines, credited }, restOf({ lines, credited }))).toMatchObject({ kind: 'exceeds', left: 0n });
+  expect(creditLines({ lines, credited }, restOf({ lines, credited }))).toMatchObject({ excesses: [{ left: 0n }] });
 });
 
 test('what is left after any credits is credited by default, discounts too', () => {
@@ -59,10 +57,10 @@ test('what is left after any credits is credited by default, discounts too', () 
       const lines = nets.map(line);
       const whole = total(lines.map((each) => each.gross));
       const first = creditLines({ lines, credited: none }, [{ lineIndex, gross }]);
-      const before = first.kind === 'credited' ? gross : 0n;
+      const before = first.excesses.length === 0 ? gross : 0n;
       const credited = before === 0n ? none : new Map([[lineIndex, before]]);
       const rest = creditLines({ lines, credited }, restOf({ lines, credited }));
-      const [given, taken] = [first, rest].map((credit) => (credit.kind === 'credited' ? credit.lines : []));
+      const [given, taken] = [first, rest].map((credit) => credit.lines);
       const left = whole - before;
       expect(total((taken ?? []).map((each) => each.gross))).toBe(left > 0n ? left : 0n);
       const tax = total([...(given ?? []), ...(taken ?? [])].map((each) => each.tax));
@@ -93,7 +91,7 @@ test('a line that is credited in parts is credited to the cent, tax and all', ()
         const credit = creditLines({ lines: [invoiced], credited: new Map([[0, credited]]) }, [
           { lineIndex: 0, gross },
         ]);
-        if (credit.kind === 'exceeds') continue;
+        if (credit.excesses.length > 0) continue;
         notes.push(...credit.lines);
         credited += total(credit.lines.map((each) => each.gross));
       }

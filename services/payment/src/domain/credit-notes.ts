@@ -16,10 +16,20 @@ interface CreditLine extends TaxedAmount {
   readonly taxRate: bigint;
 }
 
-export type Credit =
-  | { readonly kind: 'credited'; readonly lines: readonly CreditLine[] }
-  /** More than what is left of a line, or of one that there is not; of the whole where it is undefined. */
-  | { readonly kind: 'exceeds'; readonly lineIndex: number | undefined; readonly left: bigint };
+export interface Credit {
+  /** None where it cannot be. */
+  readonly lines: readonly CreditLine[];
+  /** Why it cannot be; empty: it can. */
+  readonly excesses: readonly Excess[];
+}
+
+/** More than what is left of a line, or of one that there is not; of the whole where both are undefined. */
+export interface Excess {
+  /** Of the items, from 0. */
+  readonly item: number | undefined;
+  readonly lineIndex: number | undefined;
+  readonly left: bigint;
+}
 
 interface CreditableInvoice {
   readonly lines: readonly InvoiceLine[];
@@ -37,14 +47,18 @@ export function creditLines({ lines, credited }: CreditableInvoice, items: reado
   if (new Set(items.map(({ lineIndex }) => lineIndex)).size < items.length)
     throw new RangeError('a line is said twice');
   const creditLines: CreditLine[] = [];
-  for (const { lineIndex, gross } of items) {
+  const excesses: Excess[] = [];
+  for (const [item, { lineIndex, gross }] of items.entries()) {
     if (gross !== undefined && gross <= 0n) throw new RangeError('a credit must be positive');
     const line = lines[lineIndex];
     const before = credited.get(lineIndex) ?? 0n;
     const left = line === undefined ? 0n : line.gross - before;
     const wanted = gross ?? left;
     const isThere = gross === undefined ? left !== 0n : gross <= left;
-    if (line === undefined || !isThere) return { kind: 'exceeds', lineIndex, left: left > 0n ? left : 0n };
+    if (line === undefined || !isThere) {
+      excesses.push({ item, lineIndex, left: left > 0n ? left : 0n });
+      continue;
+    }
     const tax = taxIn(line, before + wanted) - taxIn(line, before);
     creditLines.push({
       lineIndex,
@@ -58,9 +72,9 @@ export function creditLines({ lines, credited }: CreditableInvoice, items: reado
   const given = total(creditLines.map((line) => line.gross));
   const left = total(lines.map((line) => line.gross)) - total([...credited.values()]);
   // Discounts are lines of their own: the others are more than the whole.
-  return given > 0n && given <= left
-    ? { kind: 'credited', lines: creditLines }
-    : { kind: 'exceeds', lineIndex: undefined, left };
+  const isWhole = excesses.length > 0 || (given > 0n && given <= left);
+  const all = isWhole ? excesses : [{ item: undefined, lineIndex: undefined, left }];
+  return { lines: all.length === 0 ? creditLines : [], excesses: all };
 }
 
 /** The lines of which something is left, discounts too: all of them are what is left of the whole. */

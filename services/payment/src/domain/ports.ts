@@ -55,7 +55,7 @@ type UnknownReason =
   /** The same call is under way, or another one had its key. */
   | 'conflict';
 
-/** What a provider cannot take, found before it is called; by {@link PaymentProvider.rejectionOf}. */
+/** What a provider cannot take, found before it is called; by {@link PaymentProvider.rejectionsOf}. */
 export type AmountRejection =
   | { readonly code: 'CURRENCY_NOT_SUPPORTED'; readonly currencies: readonly string[] }
   /** `minimum` in minor units. */
@@ -262,8 +262,11 @@ export interface PaymentProvider {
   readonly name: ProviderName;
   /** Operations that may be called again with the same ids, because the provider knows our key. */
   readonly repeatable: ReadonlySet<'checkout' | 'charge' | 'refund'>;
-  /** Pure. Why the provider cannot take an amount; undefined: it can. */
-  rejectionOf(money: Money, purpose: CheckoutPurpose | 'charge'): AmountRejection | undefined;
+  /**
+   * Pure. Why the provider cannot take an amount, all of it; empty: it can. One that takes a single
+   * currency judges the amount as of that.
+   */
+  rejectionsOf(money: Money, purpose: CheckoutPurpose | 'charge'): readonly AmountRejection[];
   createCheckout(request: CheckoutRequest): Promise<Outcome<Checkout>>;
   /**
    * Lets nobody pay at a checkout any more. Refused: it is over already, or there is none. Absent where

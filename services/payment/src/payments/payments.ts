@@ -22,6 +22,7 @@ import { createRefunding } from './domain/refunding.ts';
 import { createSettling, type OnMethodCancelled } from './domain/settle.ts';
 import { createTaking, type Taking } from './domain/take.ts';
 import { paymentSubgraph } from './graphql/resolvers.ts';
+import type { MakingDeps } from './making.ts';
 import { watchOverdue } from './overdue-metrics.ts';
 import { pageRoutes } from './pages/routes.ts';
 import { watchReview } from './review-metrics.ts';
@@ -53,10 +54,14 @@ export interface PaymentListeners {
   readonly onMethodCancelled: OnMethodCancelled;
 }
 
+interface PaymentNeeds extends PaymentListeners, Pick<MakingDeps, 'customerRefusals'> {
+  readonly queueErrand: QueueErrand;
+}
+
 /** @throws Error naming what is wrong with the file of providers. */
 export async function createPayments(
   ground: ServiceGround<PaymentConfig>,
-  { onMethodCancelled, ...told }: PaymentListeners & { readonly queueErrand: QueueErrand },
+  { onMethodCancelled, customerRefusals, ...told }: PaymentNeeds,
 ): Promise<PaymentParts> {
   const { config, pool, vault, index, idempotency, recordEvents, clock, log, metrics } = ground;
   const { publicUrl, isProduction, lateCapture, providersFile } = config;
@@ -93,7 +98,7 @@ export async function createPayments(
   };
   watchReview(metrics, pool);
   watchOverdue(metrics, pool);
-  const making = { payments, taking, idempotency, publicUrl };
+  const making = { payments, taking, customerRefusals, idempotency, publicUrl };
   const connections: Actor = { name: 'providers', start: async () => {}, stop: () => dispatcher.destroy() };
   return {
     taking,

@@ -47,8 +47,7 @@ export function createSandbox(settings: SandboxSettings, clock: Clock): PaymentP
   return {
     name: 'sandbox',
     repeatable: new Set(['checkout', 'charge', 'refund']),
-    rejectionOf: ({ currency }) =>
-      isCurrency(currency) ? undefined : { code: 'CURRENCY_NOT_SUPPORTED', currencies: [] },
+    rejectionsOf: ({ currency }) => (isCurrency(currency) ? [] : [{ code: 'CURRENCY_NOT_SUPPORTED', currencies: [] }]),
     createCheckout: async ({ paymentId }) => ({
       outcome: 'accepted',
       value: { checkoutRef: paymentId, redirect: { kind: 'sandbox-page' } },

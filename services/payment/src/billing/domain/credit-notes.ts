@@ -1,8 +1,9 @@
 import { dateIn } from '../../domain/calendar.ts';
-import { type CreditItem, creditLines, restOf } from '../../domain/credit-notes.ts';
+import { type CreditItem, creditLines, type Excess, restOf } from '../../domain/credit-notes.ts';
 import { paymentError } from '../../domain/errors.ts';
 import type { InvoiceLine } from '../../domain/invoices.ts';
 import type { Owner } from '../../domain/owner.ts';
+import { type Refusal, refuseAll } from '../../domain/refusals.ts';
 import { type Invoice, refuseWhilePaid } from './invoices.ts';
 
 /** Takes back of an invoice what was not owed. Amounts are positive, in minor units. */
@@ -63,13 +64,18 @@ export function creditNoteOf(invoice: Invoice, credit: Credit): NewCreditNote & 
   refuseWhilePaid(invoice);
   const { id, reason, series, timeZone, now } = credit;
   const credited = creditedOf(creditNotes);
-  const result = creditLines({ lines, credited }, credit.items ?? restOf({ lines, credited }));
-  if (result.kind === 'exceeds') {
-    const { lineIndex: line = null, left } = result;
-    throw paymentError('CREDIT_EXCEEDS_INVOICE', { details: { line, left: Number(left) } });
-  }
-  const printed = result.lines.map((line) => ({ ...line, unitAmount: line.net, quantity: 1n }));
+  const { lines: creditedLines, excesses } = creditLines(
+    { lines, credited },
+    credit.items ?? restOf({ lines, credited }),
+  );
+  refuseAll(excesses.map(excessRefusal), 'body');
+  const printed = creditedLines.map((line) => ({ ...line, unitAmount: line.net, quantity: 1n }));
   return { id, reason, series, lines: printed, issuedAt: now, issuedOn: dateIn(timeZone, now) };
+}
+
+function excessRefusal({ item, lineIndex, left }: Excess): Refusal {
+  const error = paymentError('CREDIT_EXCEEDS_INVOICE', { details: { line: lineIndex ?? null, left: Number(left) } });
+  return { field: item === undefined ? 'items' : `items/${item}`, error };
 }
 
 /** Gross by index of the line. */

@@ -1,6 +1,7 @@
 import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
 import { paymentError } from '../../domain/errors.ts';
 import type { Owner } from '../../domain/owner.ts';
+import type { Refusal } from '../../domain/refusals.ts';
 
 /** Who pays invoices. Personal data but for the time zone and the locale. */
 export interface CustomerFields {
@@ -58,6 +59,13 @@ export interface CustomerStore {
    * @throws ServiceError CUSTOMER_IN_USE.
    */
   erase(id: string, owner: Owner): Promise<Customer | undefined>;
+}
+
+/** Pure. Why nothing may be made for a customer. */
+export function customerRefusals(customer: Customer | undefined): readonly Refusal[] {
+  if (customer === undefined) return [{ field: 'customerId', error: paymentError('CUSTOMER_NOT_FOUND') }];
+  if (customer.erasedAt === undefined) return [];
+  return [{ field: 'customerId', error: paymentError('CUSTOMER_ERASED') }];
 }
 
 /** What is left of the personal data of one who was erased. */

@@ -3,6 +3,7 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { paymentError } from '../../domain/errors.ts';
 import type { Owner } from '../../domain/owner.ts';
 import type { CheckoutPurpose, Money, ProviderName, StoredMethod } from '../../domain/ports.ts';
+import { type Refusal, refuseFirst } from '../../domain/refusals.ts';
 import type { TakingProvider } from '../../payments/domain/take.ts';
 import type { CustomerStore } from './customers.ts';
 import { amountDue, type Invoice, type InvoiceStore } from './invoices.ts';
@@ -37,8 +38,8 @@ type ChargeTerms = BilledTerms & { readonly provider: ProviderName; readonly met
 
 /** What billing asks of payments. Errors are those of payments. */
 export interface BilledPayments {
-  /** The provider of a name, or the default one. @throws ServiceError PROVIDER_NOT_CONFIGURED. */
-  providerOf(name: ProviderName | undefined): TakingProvider;
+  /** The provider of a name, or the default one; or PROVIDER_NOT_CONFIGURED. */
+  providerOf(name: ProviderName | undefined): TakingProvider | Refusal;
   find(id: string): Promise<BilledPayment | undefined>;
   /** Gives up one that is not over, where there is one. */
   cancel(id: string): Promise<void>;
@@ -166,9 +167,10 @@ async function planPayment(deps: PayingDeps, invoice: Invoice, request: PayReque
   }
   const record = subscription && (await deps.subscriptions.find(subscription.id, undefined));
   const provider = payments.providerOf(request.provider ?? record?.provider);
+  if ('error' in provider) throw provider.error;
   const isKept = record?.subscription.collection === 'charge_automatically' && provider.keepsMethods;
   const purpose = isKept ? 'pay-and-keep' : 'pay';
-  provider.check({ amount: amountDue(invoice), currency }, purpose);
+  refuseFirst(provider.refusalsOf({ amount: amountDue(invoice), currency }, purpose));
   return ({ id, amount }) =>
     payments.open({ ...common, id, money: { amount, currency }, provider: provider.name, purpose, returnUrl });
 }

@@ -12,6 +12,7 @@ import {
 } from '../../domain/invoices.ts';
 import { total } from '../../domain/money.ts';
 import type { Owner } from '../../domain/owner.ts';
+import type { Refusal } from '../../domain/refusals.ts';
 import { type InvoiceTitle, invoiceTitle, missingOnTaxInvoice, type Party } from '../../domain/tax-invoice.ts';
 import { move } from '../../domain/transitions.ts';
 import type { CreditNote } from './credit-notes.ts';
@@ -127,12 +128,18 @@ export function amountOverpaid({ surplus }: Invoice): bigint {
   return total(surplus.map(({ amount }) => amount));
 }
 
-/** The lines of items. @throws ServiceError INVOICE_TOTAL_NOT_ALLOWED where a line, or their total, cannot be paid. */
+/** Pure. The lines of items. */
 export function linesOf(items: readonly InvoiceItem[], behavior: TaxBehavior): readonly InvoiceLine[] {
-  const lines = items.map((item) => priceItem(item, behavior));
-  const isBounded = lines.every(({ gross }) => isInvoiceable({ gross: gross < 0n ? -gross : gross }));
-  if (!isBounded || !isInvoiceable(totalsOf(lines))) throw paymentError('INVOICE_TOTAL_NOT_ALLOWED');
-  return lines;
+  return items.map((item) => priceItem(item, behavior));
+}
+
+/** Pure. Each line that cannot be paid; where there is none, their total that cannot. */
+export function lineRefusals(lines: readonly InvoiceLine[]): readonly Refusal[] {
+  const error = paymentError('INVOICE_TOTAL_NOT_ALLOWED');
+  const refused = lines.flatMap(({ gross }, index) =>
+    isInvoiceable({ gross: gross < 0n ? -gross : gross }) ? [] : [{ field: `items/${index}`, error }],
+  );
+  return refused.length > 0 || isInvoiceable(totalsOf(lines)) ? refused : [{ field: 'items', error }];
 }
 
 interface Parties {

@@ -4,9 +4,10 @@ import type { CreditItem } from '../../domain/credit-notes.ts';
 import { paymentError } from '../../domain/errors.ts';
 import type { InvoiceItem, TaxBehavior } from '../../domain/invoices.ts';
 import type { Owner } from '../../domain/owner.ts';
+import { refuseAll } from '../../domain/refusals.ts';
 import { type CreditNoteStore, type CreditRequest, creditNoteOf } from './credit-notes.ts';
-import type { Customer, CustomerStore } from './customers.ts';
-import { finalizeInvoice, type Invoice, type InvoiceStore, linesOf, voidInvoice } from './invoices.ts';
+import { type Customer, type CustomerStore, customerRefusals } from './customers.ts';
+import { finalizeInvoice, type Invoice, type InvoiceStore, lineRefusals, linesOf, voidInvoice } from './invoices.ts';
 import type { FindSeller, Seller } from './sellers.ts';
 
 export interface InvoicingDeps {
@@ -41,10 +42,11 @@ const DEFAULT_CURRENCY = 'ZAR';
 export async function createInvoice(deps: InvoicingDeps, request: InvoiceRequest): Promise<Invoice> {
   const { id, owner, customerId, items, taxBehavior, daysUntilDue, metadata, isFinal } = request;
   const customer = await deps.customers.find(customerId, owner);
-  if (customer === undefined) throw paymentError('CUSTOMER_NOT_FOUND');
+  const lines = linesOf(items, taxBehavior);
+  refuseAll([...customerRefusals(customer), ...lineRefusals(lines)], 'body');
+  if (customer === undefined) throw new Error('What is not there was not refused');
   const { subject } = customer;
   const currency = request.currency ?? deps.sellerOf(subject)?.currency ?? DEFAULT_CURRENCY;
-  const lines = linesOf(items, taxBehavior);
   const draft = { id, subject, customerId, subscription: undefined, currency, taxBehavior, daysUntilDue, lines };
   const seller = isFinal ? sellerFor(deps, subject) : undefined;
   return deps.invoices.create(

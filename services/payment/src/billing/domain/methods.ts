@@ -1,4 +1,6 @@
+import { paymentError } from '../../domain/errors.ts';
 import type { ProviderName, StoredMethod } from '../../domain/ports.ts';
+import type { Refusal } from '../../domain/refusals.ts';
 
 /** A method of a customer that a provider keeps. */
 export interface PaymentMethod {
@@ -17,6 +19,11 @@ export interface MethodStore {
   listOf(customerIds: readonly string[]): Promise<readonly PaymentMethod[]>;
   /** Forgets it, for subscriptions and at its provider too. @returns whether the customer had it. */
   remove(customerId: string, methodId: string): Promise<boolean>;
+}
+
+/** Pure. Of a request that names a method. */
+export function methodNotFound(): Refusal {
+  return { field: 'methodId', error: paymentError('METHOD_NOT_FOUND') };
 }
 
 /** The method to charge: the one that is asked for, else the newest of the provider that is usable. */

@@ -2,6 +2,7 @@ import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
 import { paymentError } from '../../domain/errors.ts';
 import { isInvoiceable } from '../../domain/invoices.ts';
 import type { Owner } from '../../domain/owner.ts';
+import type { Refusal } from '../../domain/refusals.ts';
 import { type Plan, pricePlan } from '../../domain/subscriptions.ts';
 
 /** What one pays for a period, as one version of a plan has it. */
@@ -40,6 +41,12 @@ interface PlanQuery {
 export function checkedTerms(terms: PlanTerms): PlanTerms {
   if (!isInvoiceable(pricePlan(terms))) throw paymentError('INVOICE_TOTAL_NOT_ALLOWED');
   return terms;
+}
+
+/** Pure. Why no subscription may have a plan. */
+export function planRefusals(plan: StoredPlan | undefined): readonly Refusal[] {
+  if (plan === undefined) return [{ field: 'planId', error: paymentError('PLAN_NOT_FOUND') }];
+  return plan.active ? [] : [{ field: 'planId', error: paymentError('PLAN_INACTIVE') }];
 }
 
 export interface PlanStore {

@@ -4,13 +4,14 @@ import { ServiceError } from '@rollcall/platform/errors.ts';
 import { paymentError } from '../../domain/errors.ts';
 import type { Owner } from '../../domain/owner.ts';
 import type { ProviderName } from '../../domain/ports.ts';
+import { type Refusal, refuseAll } from '../../domain/refusals.ts';
 import { createSubscription, moveSubscription } from '../../domain/subscription-changes.ts';
 import { pricePlan, type Subscription } from '../../domain/subscriptions.ts';
 import type { TakingProvider } from '../../payments/domain/take.ts';
-import type { Customer } from './customers.ts';
+import { type Customer, customerRefusals } from './customers.ts';
 import { type PayingDeps, payInvoice } from './invoice-payments.ts';
-import { chargeable, type PaymentMethod } from './methods.ts';
-import type { PlanStore, StoredPlan } from './plans.ts';
+import { chargeable, methodNotFound, type PaymentMethod } from './methods.ts';
+import { type PlanStore, planRefusals, type StoredPlan } from './plans.ts';
 import { runSubscription } from './scheduler.ts';
 import type { FindSeller } from './sellers.ts';
 import type { SubscriptionRecord } from './subscriptions.ts';
@@ -70,50 +71,65 @@ export async function paymentUrlOf(
 async function newRecord(deps: SubscribingDeps, request: SubscriptionRequest): Promise<SubscriptionRecord> {
   const { id, owner, methodId, metadata } = request;
   const customer = await deps.customers.find(request.customerId, owner);
-  if (customer === undefined) throw paymentError('CUSTOMER_NOT_FOUND');
-  const plan = await deps.plans.find(request.planId, customer.subject);
-  if (plan === undefined) throw paymentError('PLAN_NOT_FOUND');
-  if (!plan.active) throw paymentError('PLAN_INACTIVE');
-  if (deps.sellerOf(customer.subject) === undefined) throw paymentError('NO_SELLER');
-  const methods = await deps.methods.listOf([customer.id]);
+  const plan = await deps.plans.find(request.planId, customer?.subject ?? owner);
+  const methods = customer === undefined ? [] : await deps.methods.listOf([customer.id]);
   const chosen = methods.find((each) => each.id === methodId && each.usable);
-  if (methodId !== undefined && chosen === undefined) throw paymentError('METHOD_NOT_FOUND');
-  const trialDays = request.trialDays ?? plan.terms.trialDays;
-  const { collection, provider } = collectionOf(deps, { request, plan, chosen, trialDays });
+  const trialDays = request.trialDays ?? plan?.terms.trialDays ?? 0;
+  const { collection, provider, refusals } = collectionOf(deps, { request, plan, chosen, trialDays });
+  const isLost = customer !== undefined && methodId !== undefined && chosen === undefined;
+  const lost = isLost ? [methodNotFound()] : [];
+  refuseAll([...customerRefusals(customer), ...planRefusals(plan), ...lost, ...refusals], 'body');
+  if (customer === undefined || plan === undefined) throw new Error('What is not there was not refused');
+  if (deps.sellerOf(customer.subject) === undefined) throw paymentError('NO_SELLER');
   const method = collection === 'charge_automatically' ? chargeable(methods, { provider, methodId }) : undefined;
   return recordOf(deps.clock, { id, customer, plan, trialDays, collection, provider, method, metadata });
 }
 
 interface Collecting {
   readonly request: SubscriptionRequest;
-  readonly plan: StoredPlan;
+  /** Undefined: there is none. */
+  readonly plan: StoredPlan | undefined;
   readonly chosen: PaymentMethod | undefined;
   readonly trialDays: number;
 }
 
-/** How it is paid, and by whom it is charged. */
-function collectionOf({ payments }: SubscribingDeps, { request, plan, chosen, trialDays }: Collecting) {
-  const isSent = request.collection === 'send_invoice';
-  if (isSent && request.provider === undefined) return { collection: 'send_invoice', provider: undefined } as const;
-  const provider = payments.providerOf(chosen?.provider ?? request.provider);
-  const collection = request.collection ?? (provider.keepsMethods ? 'charge_automatically' : 'send_invoice');
-  if (collection === 'charge_automatically' && !provider.keepsMethods) throw paymentError('COLLECTION_NOT_SUPPORTED');
-  checkPlan(provider, { plan, isKept: collection === 'charge_automatically', isTrial: trialDays > 0 });
-  return { collection, provider: provider.name };
+interface Collected {
+  readonly collection: Subscription['collection'];
+  readonly provider: ProviderName | undefined;
+  readonly refusals: readonly Refusal[];
 }
 
-interface CheckedPlan {
+/** How it is paid, by whom it is charged, and why that cannot be. */
+function collectionOf({ payments }: SubscribingDeps, { request, plan, chosen, trialDays }: Collecting): Collected {
+  const isSent = request.collection === 'send_invoice';
+  if (isSent && request.provider === undefined)
+    return { collection: 'send_invoice', provider: undefined, refusals: [] };
+  const provider = payments.providerOf(chosen?.provider ?? request.provider);
+  if ('error' in provider) return { collection: 'send_invoice', provider: undefined, refusals: [provider] };
+  const collection = request.collection ?? (provider.keepsMethods ? 'charge_automatically' : 'send_invoice');
+  const isKept = collection === 'charge_automatically';
+  const cannotKeep = isKept && !provider.keepsMethods;
+  const refusals = [
+    ...(cannotKeep ? [{ field: 'collection', error: paymentError('COLLECTION_NOT_SUPPORTED') }] : []),
+    ...(plan === undefined ? [] : priceRefusals(provider, { plan, isKept, isTrial: trialDays > 0 })),
+  ];
+  return { collection, provider: provider.name, refusals };
+}
+
+interface PricedPlan {
   readonly plan: StoredPlan;
   readonly isKept: boolean;
   readonly isTrial: boolean;
 }
 
-/** @throws ServiceError where the provider cannot take what the plan costs. */
-function checkPlan(provider: TakingProvider, { plan: { terms }, isKept, isTrial }: CheckedPlan): void {
+/** Why the provider cannot take what the plan costs. */
+function priceRefusals(provider: TakingProvider, { plan: { terms }, isKept, isTrial }: PricedPlan): readonly Refusal[] {
   const { currency } = terms;
   const { gross: amount } = pricePlan(terms);
-  if (amount > 0n) provider.check({ amount, currency }, isKept ? 'pay-and-keep' : 'pay');
-  if (isTrial && isKept) provider.check({ amount: 0n, currency }, 'keep');
+  const ofPrice = amount > 0n ? provider.refusalsOf({ amount, currency }, isKept ? 'pay-and-keep' : 'pay') : [];
+  const ofTrial = isTrial && isKept ? provider.refusalsOf({ amount: 0n, currency }, 'keep') : [];
+  const isSaid = ({ error }: Refusal) => ofPrice.some((each) => each.error.code === error.code);
+  return [...ofPrice, ...ofTrial.filter((each) => !isSaid(each))].map(({ error }) => ({ field: 'planId', error }));
 }
 
 interface RecordParts {

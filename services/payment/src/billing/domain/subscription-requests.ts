@@ -1,7 +1,10 @@
 import { commonError } from '@rollcall/platform/common-errors.ts';
 import { paymentError } from '../../domain/errors.ts';
 import type { Owner } from '../../domain/owner.ts';
+import { refuseAll } from '../../domain/refusals.ts';
 import { moveSubscription } from '../../domain/subscription-changes.ts';
+import { methodNotFound } from './methods.ts';
+import { planRefusals, type StoredPlan } from './plans.ts';
 import { runSubscription } from './scheduler.ts';
 import type { SubscribingDeps } from './subscribing.ts';
 import type { SubscriptionRecord } from './subscriptions.ts';
@@ -33,7 +36,10 @@ export async function changeSubscription(
   const { subscriptions } = deps;
   const record = known(await subscriptions.find(id, owner));
   const method = methodId === undefined ? undefined : await usableMethod(deps, record, methodId);
-  const choice = planId === undefined ? undefined : await choiceOf(deps, record, planId);
+  const plan = planId === undefined ? undefined : await deps.plans.find(planId, record.subject);
+  const isLost = methodId !== undefined && method === undefined;
+  refuseAll([...(planId === undefined ? [] : planRefusals(plan)), ...(isLost ? [methodNotFound()] : [])], 'body');
+  const choice = plan && choiceOf(plan);
   // Of what is left only the state can refuse, and that has been looked at by then.
   if (choice !== undefined) await subscriptions.changePlan(id, owner, choice);
   await subscriptions.change(id, owner, (before) => {
@@ -46,16 +52,12 @@ export async function changeSubscription(
 
 async function usableMethod({ methods }: SubscribingDeps, { customerId }: SubscriptionRecord, methodId: string) {
   const method = (await methods.listOf([customerId])).find((each) => each.id === methodId && each.usable);
-  if (method === undefined) throw paymentError('METHOD_NOT_FOUND');
-  return { methodId, provider: method.provider };
+  return method && { methodId, provider: method.provider };
 }
 
-async function choiceOf({ plans }: SubscribingDeps, { subject }: SubscriptionRecord, planId: string) {
-  const plan = await plans.find(planId, subject);
-  if (plan === undefined) throw paymentError('PLAN_NOT_FOUND');
-  if (!plan.active) throw paymentError('PLAN_INACTIVE');
-  const { trialDays: _trial, ...terms } = plan.terms;
-  return { planId, planVersion: plan.version, plan: terms };
+function choiceOf({ id: planId, version: planVersion, terms }: StoredPlan) {
+  const { trialDays: _trial, ...plan } = terms;
+  return { planId, planVersion, plan };
 }
 
 /**

@@ -4,7 +4,7 @@ import { answersOnce, found, IdParams, idOf, isUuid, pageAnswer, strict } from '
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { Type } from 'typebox';
-import { paymentError, refusals } from '../../domain/errors.ts';
+import { refusals } from '../../domain/errors.ts';
 import { type PayingDeps, payInvoice } from '../domain/invoice-payments.ts';
 import { cancelInvoice, createInvoice, creditInvoice, type InvoicingDeps, issueInvoice } from '../domain/invoicing.ts';
 import { printed, printedNote, sendPdf } from '../printing.ts';
@@ -150,7 +150,6 @@ function creatingRoute(deps: InvoiceRoutesDeps): Routes {
           operation: 'createInvoice',
           effect: async (id) => {
             const { customerId, items, currency, taxBehavior, daysUntilDue, metadata, finalize } = request.body;
-            if (!isUuid(customerId)) throw paymentError('CUSTOMER_NOT_FOUND');
             const invoice = await createInvoice(deps, {
               id,
               owner: ownerOf(request),

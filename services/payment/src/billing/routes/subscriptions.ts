@@ -4,7 +4,7 @@ import { answersOnce, found, IdParams, idOf, isUuid, pageAnswer, strict } from '
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { Type } from 'typebox';
-import { paymentError, refusals } from '../../domain/errors.ts';
+import { refusals } from '../../domain/errors.ts';
 import { paymentUrlOf, type SubscribingDeps, subscribe } from '../domain/subscribing.ts';
 import {
   cancelSubscription,
@@ -68,8 +68,6 @@ function creatingRoute(deps: SubscriptionRoutesDeps): Routes {
           effect: async (id) => {
             const { customerId, planId, metadata = {}, ...terms } = request.body;
             const { provider, collection, trialDays, methodId, returnUrl } = terms;
-            if (!isUuid(customerId)) throw paymentError('CUSTOMER_NOT_FOUND');
-            if (!isUuid(planId)) throw paymentError('PLAN_NOT_FOUND');
             const wanted = { customerId, planId, provider, collection, trialDays, methodId, returnUrl, metadata };
             const { record, paymentUrl } = await subscribe(deps, { id, owner: ownerOf(request), ...wanted });
             const body = { ...subscriptionAnswer(record), paymentUrl: paymentUrl ?? null };

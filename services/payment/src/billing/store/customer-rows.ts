@@ -1,3 +1,4 @@
+import { isUuid } from '@rollcall/platform/http/resources.ts';
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { Vault } from '@rollcall/platform/vault.ts';
 import { paymentError } from '../../domain/errors.ts';
@@ -26,6 +27,7 @@ export async function findCustomer(
   vault: Vault,
   { id, owner }: { readonly id: string; readonly owner: Owner },
 ): Promise<Customer | undefined> {
+  if (!isUuid(id)) return undefined;
   const { rows } = await client.query<CustomerRow>(
     `SELECT ${CUSTOMER_COLUMNS} FROM customers WHERE id = $1 AND ($2::text IS NULL OR subject = $2)`,
     [id, owner],

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { isUuid } from '@rollcall/platform/http/resources.ts';
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { IntervalUnit } from '../../domain/calendar.ts';
@@ -77,6 +78,7 @@ export function createPlanTable(pool: () => Pool): PlanStore {
 }
 
 async function find(client: Pool | PoolClient, id: string, owner: string | undefined): Promise<StoredPlan | undefined> {
+  if (!isUuid(id)) return undefined;
   const { rows } = await client.query<Row>(
     `SELECT ${COLUMNS} FROM ${CURRENT} WHERE id = $1 AND ($2::text IS NULL OR subject = $2)`,
     [id, owner],

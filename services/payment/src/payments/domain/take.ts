@@ -11,6 +11,7 @@ import type {
   ProviderName,
   StoredMethod,
 } from '../../domain/ports.ts';
+import { type Refusal, refuseFirst } from '../../domain/refusals.ts';
 import { CHECKOUT_AGAIN_MS } from './due.ts';
 import type { Payment, PaymentStore, PaymentTerms } from './payments.ts';
 
@@ -64,14 +65,14 @@ export interface TakingProvider {
   readonly name: ProviderName;
   /** Whether it keeps methods, for charges without the payer. */
   readonly keepsMethods: boolean;
-  /** @throws ServiceError where it cannot take the money. */
-  check(money: Money, purpose: PaymentTerms['purpose']): void;
+  /** All why it cannot take the money, by `currency` and `amount`; empty: it can. */
+  refusalsOf(money: Money, purpose: PaymentTerms['purpose']): readonly Refusal[];
 }
 
 /** How payments begin. Amounts are in minor units. */
 export interface Taking {
-  /** The provider of a name, or the default one. @throws ServiceError PROVIDER_NOT_CONFIGURED. */
-  providerOf(name: ProviderName | undefined): TakingProvider;
+  /** The provider of a name, or the default one; or PROVIDER_NOT_CONFIGURED. */
+  providerOf(name: ProviderName | undefined): TakingProvider | Refusal;
   /**
    * Makes a payment and the provider's checkout of it. Its outcome may not be known: it is
    * `processing` then, and its checkout comes later.
@@ -139,14 +140,17 @@ export function createTaking(deps: TakingDeps): Taking {
 
   return {
     makeCheckout,
-    providerOf: (named) => takingProvider(providerOf(providers, named ?? providers.default)),
+    providerOf(named = providers.default) {
+      const provider = named === undefined ? undefined : providers.find(named);
+      return provider === undefined ? { field: 'provider', error: notConfigured(providers) } : takingProvider(provider);
+    },
     async open({ provider: named, ...terms }) {
       const provider = providerOf(providers, named ?? providers.default);
-      refuseMoney(provider.rejectionOf(terms.money, terms.purpose));
+      refuseFirst(moneyRefusals(provider.rejectionsOf(terms.money, terms.purpose)));
       return makeCheckout(await payments.create({ ...terms, provider: provider.name }, expiry()));
     },
     async charge(terms) {
-      refuseMoney(storingProviderOf(providers, terms.provider).rejectionOf(terms.money, 'charge'));
+      refuseFirst(moneyRefusals(storingProviderOf(providers, terms.provider).rejectionsOf(terms.money, 'charge')));
       // The one that is there may have been made by other terms, and a key stands for one call.
       const payment = await payments.create({ ...terms, purpose: 'charge' }, expiry());
       // Who finds it begun does not know what became of it: it is looked up, and never charged twice.
@@ -212,7 +216,7 @@ function takingProvider(provider: PaymentProvider): TakingProvider {
   return {
     name: provider.name,
     keepsMethods: provider.stored !== undefined,
-    check: (money, purpose) => refuseMoney(provider.rejectionOf(money, purpose)),
+    refusalsOf: (money, purpose) => moneyRefusals(provider.rejectionsOf(money, purpose)),
   };
 }
 
@@ -247,16 +251,12 @@ function notReached(
   return paymentError('PROVIDER_ERROR', { headers, details: { reason, paymentId } });
 }
 
-function refuseMoney(rejection: AmountRejection | undefined): void {
-  if (rejection === undefined) return;
-  switch (rejection.code) {
-    case 'CURRENCY_NOT_SUPPORTED':
-      throw paymentError(rejection.code, { details: { currencies: rejection.currencies } });
-    case 'AMOUNT_TOO_SMALL':
-      throw paymentError(rejection.code, { details: { minimum: Number(rejection.minimum) } });
-    case 'AMOUNT_NOT_SUPPORTED':
-      throw paymentError(rejection.code, { details: { multipleOf: Number(rejection.multipleOf) } });
-  }
+function moneyRefusals(rejections: readonly AmountRejection[]): readonly Refusal[] {
+  return rejections.map(({ code, ...why }) => {
+    const shown = Object.entries(why).map(([name, value]) => [name, typeof value === 'bigint' ? Number(value) : value]);
+    const field = code === 'CURRENCY_NOT_SUPPORTED' ? 'currency' : 'amount';
+    return { field, error: paymentError(code, { details: Object.fromEntries(shown) }) };
+  });
 }
 
 function resultOf(payment: Payment): ChargeResult {

@@ -45,7 +45,8 @@ export async function paymentSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
           const { idempotencyKey, ...members } = input;
           const key = mutationKeyOf(context.headers, idempotencyKey);
           const body = checkedInput(NewPayment, members);
-          const { answer } = await makePayment(deps, { subject: callerOf(context).subject, key, body });
+          const { subject } = callerOf(context);
+          const { answer } = await makePayment(deps, { subject, key, root: 'input', body });
           return answer.body;
         },
       },

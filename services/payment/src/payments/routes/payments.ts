@@ -66,7 +66,7 @@ function makingRoutes(deps: PaymentRoutesDeps): Routes {
       async (request, reply): Promise<void> => {
         const { subject } = callerOf(request);
         const key = idempotencyKeyOf(request.headers);
-        await sendOnceAnswer(reply, await makePayment(deps, { subject, key, body: request.body }));
+        await sendOnceAnswer(reply, await makePayment(deps, { subject, key, root: 'body', body: request.body }));
       },
     );
   };

@@ -1,8 +1,9 @@
 import { urlBelow } from '@rollcall/platform/outbound/base-url.ts';
 import type { Resolve } from '@rollcall/platform/outbound/lookups.ts';
 import { NotificationError } from '../../domain/notification-error.ts';
-import type { AmountRejection, CheckoutPurpose, Money, PaymentProvider, RawNotification } from '../../domain/ports.ts';
+import type { CheckoutPurpose, Money, PaymentProvider, RawNotification } from '../../domain/ports.ts';
 import { type Calls, call } from '../call.ts';
+import { rejectionsBelow } from '../single-currency.ts';
 import { createPayFastApi } from './api.ts';
 import { createPayFastCharges } from './charges.ts';
 import { checkoutForm } from './form.ts';
@@ -14,7 +15,7 @@ import { PAYFAST_CURRENCY, type PayFastSettings } from './settings.ts';
 import { createSourceCheck } from './sources.ts';
 
 /** R5.00, but for a checkout that only keeps a card. */
-const MINIMUM = 500n;
+const LEAST: Money = { amount: 500n, currency: PAYFAST_CURRENCY };
 
 export interface PayFastDeps extends Calls {
   readonly settings: PayFastSettings;
@@ -36,7 +37,7 @@ export function createPayFast(deps: PayFastDeps): PaymentProvider {
   return {
     name: 'payfast',
     repeatable: new Set(['checkout']),
-    rejectionOf,
+    rejectionsOf: (money, purpose) => rejectionsBelow(money, isKept(money, purpose) ? { ...LEAST, amount: 0n } : LEAST),
     createCheckout: async (request) => ({
       outcome: 'accepted',
       value: { checkoutRef: request.paymentId, redirect: checkoutForm(settings, request) },
@@ -66,10 +67,9 @@ export function createPayFast(deps: PayFastDeps): PaymentProvider {
   };
 }
 
-function rejectionOf({ amount, currency }: Money, purpose: CheckoutPurpose | 'charge'): AmountRejection | undefined {
-  if (currency !== PAYFAST_CURRENCY) return { code: 'CURRENCY_NOT_SUPPORTED', currencies: [PAYFAST_CURRENCY] };
-  if (purpose === 'keep' && amount === 0n) return undefined;
-  return amount < MINIMUM ? { code: 'AMOUNT_TOO_SMALL', minimum: MINIMUM } : undefined;
+/** A checkout that keeps a card, and takes nothing. */
+function isKept({ amount }: Money, purpose: CheckoutPurpose | 'charge'): boolean {
+  return purpose === 'keep' && amount === 0n;
 }
 
 /**

@@ -24,25 +24,25 @@ function formOf(currency: string): Form | undefined {
   return minorUnitDigits(currency) === 2 ? { digits: 2, multipleOf: 1n } : undefined;
 }
 
-/** Pure. Why Stripe cannot take an amount; undefined: it can. */
-export function rejectionOf({ amount, currency }: Money): AmountRejection | undefined {
+/** Pure. Why Stripe cannot take an amount; empty: it can. */
+export function rejectionsOf({ amount, currency }: Money): readonly AmountRejection[] {
   const form = formOf(currency);
-  if (form === undefined) return { code: 'CURRENCY_NOT_SUPPORTED', currencies: [] };
+  if (form === undefined) return [{ code: 'CURRENCY_NOT_SUPPORTED', currencies: [] }];
   const [scaled, divisor] = scaledBy(amount, form.digits - minorUnitDigits(currency));
   const multipleOf = multipleInMinorUnits(form, currency);
   return scaled % divisor === 0n && (scaled / divisor) % form.multipleOf === 0n
-    ? undefined
-    : { code: 'AMOUNT_NOT_SUPPORTED', multipleOf };
+    ? []
+    : [{ code: 'AMOUNT_NOT_SUPPORTED', multipleOf }];
 }
 
 /**
  * Pure. An amount as Stripe's API has it.
  *
- * @throws RangeError where {@link rejectionOf} says why.
+ * @throws RangeError where {@link rejectionsOf} says why.
  */
 export function toStripeAmount(money: Money): number {
   const form = formOf(money.currency);
-  if (form === undefined || rejectionOf(money) !== undefined) throw new RangeError('Stripe does not take the amount');
+  if (form === undefined || rejectionsOf(money).length > 0) throw new RangeError('Stripe does not take the amount');
   const [scaled, divisor] = scaledBy(money.amount, form.digits - minorUnitDigits(money.currency));
   return Number(scaled / divisor);
 }

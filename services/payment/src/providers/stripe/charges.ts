@@ -9,7 +9,7 @@ import {
   type StoredMethods,
 } from '../../domain/ports.ts';
 import { UNREADABLE } from '../call.ts';
-import { rejectionOf, toStripeAmount } from './amounts.ts';
+import { rejectionsOf, toStripeAmount } from './amounts.ts';
 import { partsOf, readIntent, reasonOf } from './objects.ts';
 import { attempt, outcomeOf } from './outcomes.ts';
 
@@ -33,7 +33,7 @@ async function deleteCustomer(stripe: Stripe, method: StoredMethod, now: Date): 
 
 async function chargeMethod(stripe: Stripe, charge: StoredCharge, now: Date): Promise<Outcome<Charge>> {
   const { paymentId, attempt: number, money, itemName, method } = charge;
-  if (rejectionOf(money) !== undefined) return { outcome: 'refused', reason: 'amount_not_accepted' };
+  if (rejectionsOf(money).length > 0) return { outcome: 'refused', reason: 'amount_not_accepted' };
   const { customer, method: paymentMethod } = partsOf(method);
   const amount = toStripeAmount(money);
   const params = {

@@ -1,7 +1,7 @@
 import type { Stripe } from 'stripe';
 import { type Checkout, type CheckoutRequest, idempotencyKeyOf, type Outcome } from '../../domain/ports.ts';
 import { isWebUrl, UNREADABLE } from '../call.ts';
-import { rejectionOf, toStripeAmount } from './amounts.ts';
+import { rejectionsOf, toStripeAmount } from './amounts.ts';
 import { readSession } from './objects.ts';
 import { attempt, outcomeOf } from './outcomes.ts';
 
@@ -13,7 +13,7 @@ type Params = Stripe.Checkout.SessionCreateParams;
 /** Makes a Checkout Session, whose page is Stripe's (docs.stripe.com/api/checkout/sessions). */
 export async function createCheckout(stripe: Stripe, request: CheckoutRequest, now: Date): Promise<Outcome<Checkout>> {
   const { paymentId, attempt: number, money, purpose } = request;
-  if (rejectionOf(money) !== undefined) return { outcome: 'refused', reason: 'amount_not_accepted' };
+  if (rejectionsOf(money).length > 0) return { outcome: 'refused', reason: 'amount_not_accepted' };
   const params = purpose === 'keep' ? setupParams(request) : paymentParams(request);
   const options = { idempotencyKey: idempotencyKeyOf('pay', paymentId, number) };
   const tried = await attempt(() => stripe.checkout.sessions.create(params, options), 'not_accepted', now);

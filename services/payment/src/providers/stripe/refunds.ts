@@ -1,7 +1,7 @@
 import type { Stripe } from 'stripe';
 import { idempotencyKeyOf, type Lookup, type Outcome, type Refund, type RefundRequest } from '../../domain/ports.ts';
 import { UNREADABLE, unknownLookup } from '../call.ts';
-import { rejectionOf, toStripeAmount } from './amounts.ts';
+import { rejectionsOf, toStripeAmount } from './amounts.ts';
 import { readList, readRefund, refundFacts } from './objects.ts';
 import { attempt, outcomeOf } from './outcomes.ts';
 
@@ -11,7 +11,7 @@ const PAGE = 100;
 /** Gives back a part of a PaymentIntent. */
 export async function refundPayment(stripe: Stripe, request: RefundRequest, now: Date): Promise<Outcome<Refund>> {
   const { refundId, paymentId, attempt: number, money, chargeRef } = request;
-  if (rejectionOf(money) !== undefined) return { outcome: 'refused', reason: 'amount_not_accepted' };
+  if (rejectionsOf(money).length > 0) return { outcome: 'refused', reason: 'amount_not_accepted' };
   const amount = toStripeAmount(money);
   const params = { payment_intent: chargeRef, amount, metadata: { refundId, paymentId } };
   const options = { idempotencyKey: idempotencyKeyOf('refund', refundId, number) };

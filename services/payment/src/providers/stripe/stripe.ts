@@ -3,7 +3,7 @@ import { Stripe } from 'stripe';
 import { NotificationError } from '../../domain/notification-error.ts';
 import type { PaymentProvider, RawNotification, VerifiedNotification } from '../../domain/ports.ts';
 import type { Calls } from '../call.ts';
-import { rejectionOf } from './amounts.ts';
+import { rejectionsOf } from './amounts.ts';
 import { createStripeCharges } from './charges.ts';
 import { closeCheckout, createCheckout } from './checkouts.ts';
 import { factsOfEvent, parseEvent } from './events.ts';
@@ -33,7 +33,7 @@ export function createStripe(deps: StripeDeps): PaymentProvider {
   return {
     name: 'stripe',
     repeatable: new Set(['checkout', 'charge', 'refund']),
-    rejectionOf,
+    rejectionsOf,
     createCheckout: (request) => createCheckout(stripe, request, now()),
     closeCheckout: (checkoutRef) => closeCheckout(stripe, checkoutRef, now()),
     lookUp: (question) => lookUpPayment(stripe, question, now()),

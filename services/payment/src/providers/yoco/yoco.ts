@@ -1,9 +1,7 @@
 import { urlBelow } from '@rollcall/platform/outbound/base-url.ts';
 import { type Static, Type } from 'typebox';
 import {
-  type AmountRejection,
   type Checkout,
-  type CheckoutPurpose,
   type CheckoutRequest,
   idempotencyKeyOf,
   type Lookup,
@@ -15,11 +13,12 @@ import {
   type RefundRequest,
 } from '../../domain/ports.ts';
 import { type CallResult, type Calls, call, isWebUrl, readJson, UNREADABLE, unknownLookup } from '../call.ts';
+import { rejectionsBelow } from '../single-currency.ts';
 import { factsOfEvent, verifyEvent } from './notifications.ts';
 import { modeOf, YOCO_CURRENCY, type YocoSettings } from './settings.ts';
 
 /** R2.00. */
-const MINIMUM = 200n;
+const LEAST: Money = { amount: 200n, currency: YOCO_CURRENCY };
 
 const CheckoutAnswer = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 255 }),
@@ -64,7 +63,7 @@ export function createYoco(deps: YocoDeps): PaymentProvider {
   return {
     name: 'yoco',
     repeatable: new Set(['checkout', 'refund']),
-    rejectionOf,
+    rejectionsOf: (money) => rejectionsBelow(money, LEAST),
     createCheckout: (request) => createCheckout(ask, settings, request),
     lookUp: (question) => lookUp(ask, settings, question),
     refund: (request) => refund(ask, request),
@@ -73,11 +72,6 @@ export function createYoco(deps: YocoDeps): PaymentProvider {
     verify: async (notification) => ({ eventKey: verifyEvent(notification, settings, clock.now()), warnings: [] }),
     readFacts: factsOfEvent,
   };
-}
-
-function rejectionOf({ amount, currency }: Money, _purpose: CheckoutPurpose | 'charge'): AmountRejection | undefined {
-  if (currency !== YOCO_CURRENCY) return { code: 'CURRENCY_NOT_SUPPORTED', currencies: [YOCO_CURRENCY] };
-  return amount < MINIMUM ? { code: 'AMOUNT_TOO_SMALL', minimum: MINIMUM } : undefined;
 }
 
 async function createCheckout(

@@ -46,6 +46,49 @@ test('an answer has its headers, of those that repeat the first', async () => {
   });
 });
 
+test('what comes after the limit is not read, and its connection is closed', async () => {
+  const closed = Promise.withResolvers<void>();
+  const url = await serve((socket) => {
+    socket.on('close', () => closed.resolve());
+    socket.write(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n96\r\n${'é'.repeat(75)}\r\n`);
+  });
+  const question = { method: 'GET', url, timeoutMs: 5000, limitBytes: 100 } as const;
+  const { status, body, cut } = await ask(agent, question, new AbortController().signal);
+  expect({ status, body, cut }).toEqual({ status: 200, body: 'é'.repeat(50), cut: true });
+  await closed.promise;
+});
+
+test('an interim answer is passed over, and the parts of a body are put together', async () => {
+  const url = await serve((socket) => {
+    socket.write(
+      'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n\xc3',
+      'latin1',
+    );
+    setImmediate(() => socket.end(Buffer.from([0xa9, 0xc3, 0xa9])));
+  });
+  const question = { method: 'GET', url, timeoutMs: 5000, limitBytes: 100 } as const;
+  const { status, headers, body, isUtf8, cut } = await ask(agent, question, new AbortController().signal);
+  expect({ status, link: headers['link'], body, isUtf8, cut }).toEqual({
+    status: 200,
+    link: undefined,
+    body: 'éé',
+    isUtf8: true,
+    cut: false,
+  });
+});
+
+test('who does not wait any more closes the connection, and gets the reason', async () => {
+  const arrived = Promise.withResolvers<Socket>();
+  const url = await serve((socket) => arrived.resolve(socket));
+  const leaving = new AbortController();
+  const question = { method: 'GET', url, timeoutMs: 60_000, limitBytes: 100 } as const;
+  const answer = ask(agent, question, leaving.signal).catch((reason: unknown) => reason);
+  const closed = once(await arrived.promise, 'close');
+  leaving.abort('gone');
+  expect(await answer).toBe('gone');
+  await closed;
+});
+
 test('a connection that is refused has sent nothing', async () => {
   const server = createServer();
   const url = await listen(server);

@@ -1,6 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { type Dispatcher, request } from 'undici';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
 import { errorMessage } from '../errors.ts';
+import { LateError } from '../within-time.ts';
+import { AnswerReader } from './answer-reader.ts';
 
 export interface HttpQuestion {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -74,44 +77,42 @@ export async function ask(
 ): Promise<HttpAnswer> {
   signal.throwIfAborted();
   const startedMs = performance.now();
-  const timeout = AbortSignal.timeout(timeoutMs);
+  const reader = new AnswerReader(limitBytes);
+  const leave = () => reader.abort(new Error('Nobody waits for the answer', { cause: signal.reason }));
+  // Signals that end with others, and timers of signals, cost more than the request.
+  signal.addEventListener('abort', leave);
+  const timer = setTimeout(() => reader.abort(new LateError(timeoutMs)), timeoutMs);
   try {
-    const response = await request(url, {
-      dispatcher,
-      method,
-      headers: { 'user-agent': 'rollcall', ...headers },
-      body: body ?? null,
-      signal: AbortSignal.any([signal, timeout]),
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
-    const read = await readUpTo(response.body, limitBytes);
-    const fields = firstOfEach(response.headers);
-    return { status: response.statusCode, headers: fields, ...read, tookMs: performance.now() - startedMs };
+    dispatcher.dispatch(
+      {
+        origin: url.origin,
+        path: `${url.pathname}${url.search}`,
+        method,
+        headers: { 'user-agent': 'rollcall', ...headers },
+        body: body ?? null,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
+      reader,
+    );
+    const { status, headers: fields, bytes, cut } = await reader.answer;
+    const text = { body: bytes.toString('utf8'), isUtf8: isUtf8(bytes) };
+    return { status, headers: firstOfEach(fields), ...text, cut, tookMs: performance.now() - startedMs };
   } catch (error) {
     signal.throwIfAborted();
-    if (timeout.aborted) throw new NoAnswerError(`no answer within ${timeoutMs / 1000} s`, error);
-    throw new NoAnswerError(`no answer: ${errorMessage(error)}`, error);
+    const why = error instanceof LateError ? ` within ${timeoutMs / 1000} s` : `: ${errorMessage(error)}`;
+    throw new NoAnswerError(`no answer${why}`, error);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', leave);
   }
 }
 
-function firstOfEach(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
-  const entries = Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
-}
-
-/** Leaving the loop early closes the connection. */
-async function readUpTo(
-  body: AsyncIterable<Uint8Array>,
-  limitBytes: number,
-): Promise<Pick<HttpAnswer, 'body' | 'cut' | 'isUtf8'>> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    size += chunk.byteLength;
-    if (size > limitBytes) break;
+function firstOfEach(headers: IncomingHttpHeaders): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const first = Array.isArray(value) ? value[0] : value;
+    if (first !== undefined) fields[name] = first;
   }
-  const bytes = Buffer.concat(chunks).subarray(0, limitBytes);
-  return { body: bytes.toString('utf8'), isUtf8: isUtf8(bytes), cut: size > limitBytes };
+  return fields;
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { backoffMs } from '@rollcall/platform/retry.ts';
+import { withinTime } from '@rollcall/platform/within-time.ts';
 import {
   chooseProvider,
   type NextStep,
@@ -159,21 +160,6 @@ async function call(deps: DeliveryDeps, { way, message }: Calling, signal: Abort
   const tookMs = clock.monotonicMs() - startedMs;
   onAttempt({ channel: message.channel, provider: way.name, outcome, tookMs });
   return outcome;
-}
-
-/** `AbortSignal.timeout` would keep its timer for the whole time, also of a call that has ended at once. */
-async function withinTime<T>(ms: number, signal: AbortSignal, work: (limit: AbortSignal) => Promise<T>): Promise<T> {
-  const limit = new AbortController();
-  const abort = () => limit.abort();
-  const timer = setTimeout(abort, ms);
-  signal.addEventListener('abort', abort);
-  if (signal.aborted) abort();
-  try {
-    return await work(limit.signal);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', abort);
-  }
 }
 
 /** What is sent. Recipients of copies who want none are left out. */

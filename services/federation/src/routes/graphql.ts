@@ -1,5 +1,6 @@
 import type { ReadCaller } from '@rollcall/platform/http/callers.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
+import { LateError, withinTime } from '@rollcall/platform/within-time.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { Documents } from '../documents/documents.ts';
@@ -181,16 +182,15 @@ async function send(
   const left = new AbortController();
   const onClose = () => left.abort(new Error('The caller has left'));
   reply.raw.once('close', onClose);
-  const deadline = AbortSignal.timeout(deadlineMs);
   try {
-    const { status, type, executed } = await make(AbortSignal.any([left.signal, deadline]));
+    const { status, type, executed } = await withinTime(deadlineMs, left.signal, make);
     await reply.status(status).type(`${type}; charset=utf-8`).serializer(JSON.stringify).send(executed);
   } catch (error) {
     if (left.signal.aborted) {
       reply.hijack();
       return;
     }
-    if (deadline.aborted) throw federationError('DEADLINE_EXCEEDED', { cause: error });
+    if (error instanceof LateError) throw federationError('DEADLINE_EXCEEDED', { cause: error });
     throw error;
   } finally {
     reply.raw.off('close', onClose);

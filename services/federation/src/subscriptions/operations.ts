@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { formatError } from '@rollcall/platform/graphql/errors.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import { LateError, withinTime } from '@rollcall/platform/within-time.ts';
 import type { Documents, NamedDocument } from '../documents/documents.ts';
-
 import { federationError } from '../errors.ts';
 import type { Graph, GraphOperation, GraphRequest } from '../execution/graph.ts';
 import { drawPlace } from '../execution/overrides.ts';
@@ -90,17 +90,16 @@ export function createOperations(deps: OperationsDeps): BeginOperation {
     asked: AskedOperation,
     { listener, signal }: { readonly listener: Listener<CallContext>; readonly signal: AbortSignal },
   ): Promise<void> {
-    const deadline = AbortSignal.timeout(deadlineMs);
     try {
       const request = { ...asked, context: listener.context };
-      const answer = await inForce.execute(request, AbortSignal.any([signal, deadline]));
+      const answer = await withinTime(deadlineMs, signal, (limit) => inForce.execute(request, limit));
       signal.throwIfAborted();
       if (answer.data === undefined) return listener.end(answer.errors ?? []);
       await taken(inForce, asked);
       listener.next(JSON.stringify(answer));
       listener.end();
     } catch (error) {
-      throw deadline.aborted ? federationError('DEADLINE_EXCEEDED', { cause: error }) : error;
+      throw error instanceof LateError ? federationError('DEADLINE_EXCEEDED', { cause: error }) : error;
     }
   }
 }

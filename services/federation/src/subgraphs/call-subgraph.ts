@@ -61,7 +61,7 @@ export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
         queries.separate();
       }
     }
-    const key = JSON.stringify([generation, subgraph, caller?.token, untraced(headers), body]);
+    const key = `${JSON.stringify([generation, subgraph, caller?.token, untraced(headers)])}${body}`;
     const waiter = { key, signal, onShared: () => traffic.shared(subgraph) };
     return show(subgraph, answerOf(await queries.run(waiter, send)));
   };

@@ -25,6 +25,7 @@ test('equal ones at the same time are one, others and later ones are not', async
   made[0]?.answer.resolve('of a');
   made[1]?.answer.resolve('of b');
   expect(await Promise.all(all)).toEqual(['of a', 'of a', 'of b', 'of a']);
+  expect(made.map(({ signal }) => signal.aborted)).toEqual([false, false]);
   const later = shared.run({ key: 'a', signal: forEver }, work);
   expect(made.length).toBe(3);
   made[2]?.answer.reject(new Error('broken'));

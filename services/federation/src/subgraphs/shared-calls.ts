@@ -3,6 +3,7 @@ interface Shared<Result> {
   readonly result: Promise<Result>;
   readonly controller: AbortController;
   users: number;
+  isOver: boolean;
 }
 
 /** Who waits for work. */
@@ -30,8 +31,11 @@ export function createSharedCalls<Result>(): SharedCalls<Result> {
 
   function begin(key: string, work: (signal: AbortSignal) => Promise<Result>): Shared<Result> {
     const controller = new AbortController();
-    const begun: Shared<Result> = { result: work(controller.signal), controller, users: 0 };
-    const end = () => forget(key, begun);
+    const begun: Shared<Result> = { result: work(controller.signal), controller, users: 0, isOver: false };
+    const end = () => {
+      begun.isOver = true;
+      forget(key, begun);
+    };
     begun.result.then(end, end);
     underWay.set(key, begun);
     return begun;
@@ -47,16 +51,17 @@ export function createSharedCalls<Result>(): SharedCalls<Result> {
       if (known !== undefined) onShared?.();
       const shared = known ?? begin(key, work);
       shared.users += 1;
-      const left = Promise.withResolvers<never>();
-      const leave = () => left.reject(signal.reason);
+      const { promise, resolve, reject } = Promise.withResolvers<Result>();
+      const leave = () => reject(signal.reason);
       signal.addEventListener('abort', leave, { once: true });
       try {
         signal.throwIfAborted();
-        return await Promise.race([shared.result, left.promise]);
+        shared.result.then(resolve, reject);
+        return await promise;
       } finally {
         signal.removeEventListener('abort', leave);
         shared.users -= 1;
-        if (shared.users === 0) {
+        if (shared.users === 0 && !shared.isOver) {
           forget(key, shared);
           shared.controller.abort(new Error('Nobody waits for the answer any more'));
         }

@@ -19,7 +19,7 @@ export interface Run {
   readonly supergraph: Supergraph;
   /** Those of the client, coerced. */
   readonly variables: Readonly<JsonObject>;
-  /** What has been fetched, by `fetchedName`, and helper fields besides. */
+  /** What has been fetched, by `FetchedNames`, and helper fields besides. */
   readonly data: JsonObject;
   /** What went wrong; paths are of `data`. */
   readonly errors: GraphError[];

@@ -4,11 +4,9 @@ import {
   type GraphQLSchema,
   isObjectType,
   Kind,
-  OverlappingFieldsCanBeMergedRule,
   type SelectionNode,
   type SelectionSetNode,
   TypeInfo,
-  validate,
   visit,
   visitWithTypeInfo,
 } from 'graphql/index.js';
@@ -19,7 +17,7 @@ import type { UntypedFields } from './interface-objects.ts';
  * the interface as an object (@interfaceObject): where there are fragments of several types, the planner
  * loses calls for them. More may be fetched than is asked for; the answer has none of it.
  *
- * @param document planned, without fragments by name.
+ * @param document planned, without fragments by name, and with different names for fields that are not the same.
  */
 export function askInterfaces(
   document: DocumentNode,
@@ -28,7 +26,7 @@ export function askInterfaces(
 ): DocumentNode {
   if (untypedFields.size === 0) return document;
   const types = new TypeInfo(schema);
-  const asked = visit(
+  return visit(
     document,
     visitWithTypeInfo(types, {
       Field: {
@@ -41,10 +39,6 @@ export function askInterfaces(
       },
     }),
   );
-  // One field with different arguments in two types cannot be one.
-  return asked === document || validate(schema, asked, [OverlappingFieldsCanBeMergedRule]).length > 0
-    ? document
-    : asked;
 }
 
 interface Raising {

@@ -17,6 +17,7 @@ import { type Cost, costOf } from './cost.ts';
 import type { CostRules } from './cost-rules.ts';
 import { readDocument } from './document.ts';
 import { type Refused, refused } from './errors.ts';
+import { FetchedNames } from './fetched-names.ts';
 import { fragmentsOf } from './fragments.ts';
 import { askInterfaces } from './interface-fields.ts';
 import type { OperationLimits } from './limits.ts';
@@ -107,7 +108,7 @@ export class Operation {
   /** About what it may come to in memory, with all that is kept of it. */
   readonly bytes: number;
   readonly #parts: Parts;
-  readonly #scope: WithholdScope;
+  readonly #scope: WithholdScope & { readonly names: FetchedNames };
   readonly #rules: readonly AccessRule[];
   readonly #conditions: readonly string[];
   readonly #variants = new LRUCache<string, Variant>({ max: MOST_VARIANTS });
@@ -117,7 +118,12 @@ export class Operation {
     this.root = parts.root;
     this.#parts = parts;
     const { document, length, schema, supergraph } = parts;
-    this.#scope = { schema, access: supergraph.access, fragments: fragmentsOf(document) };
+    this.#scope = {
+      schema,
+      access: supergraph.access,
+      fragments: fragmentsOf(document),
+      names: new FetchedNames(document),
+    };
     this.#rules = rulesOf(this.definition, this.#scope);
     this.#conditions = conditionsOf(document);
     const variants = Math.min(MOST_VARIANTS, 2 ** (this.#conditions.length + this.#rules.length));
@@ -165,7 +171,8 @@ export class Operation {
 
   async #plan({ conditions, place, withheld }: Planned): ReturnType<Variant['plan']> {
     const { definition, schema, supergraph, makePlan } = this.#parts;
-    const fields = plannedDocument(definition, this.#scope.fragments, { variables: conditions, withheld });
+    const { fragments, names } = this.#scope;
+    const fields = plannedDocument(definition, fragments, { variables: conditions, withheld, names });
     const planned = askInterfaces(fields, schema, supergraph.untypedFields);
     if (!asksSubgraphs(planned)) return undefined;
     try {

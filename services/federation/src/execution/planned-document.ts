@@ -11,25 +11,32 @@ import {
   visit,
 } from 'graphql/index.js';
 import { isCondition, isIncluded } from './conditions.ts';
-import { fetchedName } from './fetched-name.ts';
+import type { FetchedNames } from './fetched-names.ts';
 import type { JsonObject } from './types.ts';
+
+interface PlannedScope {
+  /** Those of @skip and @include. */
+  readonly variables: Readonly<JsonObject>;
+  /** Fields that are not to be planned. */
+  readonly withheld: ReadonlySet<FieldNode>;
+  readonly names: FetchedNames;
+}
 
 /**
  * The operation as it is planned, with these values of its variables: without @skip and @include and
  * what they leave out, for plans with conditions are not always valid, and with fragments where they are
  * spread. Introspection is answered from the schema, and names of types of the type of an object, which
  * has to be fetched for them.
- *
- * @param withheld fields that are not to be planned.
  */
 export function plannedDocument(
   operation: OperationDefinitionNode,
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,
-  { variables, withheld }: { readonly variables: Readonly<JsonObject>; readonly withheld: ReadonlySet<FieldNode> },
+  { variables, withheld, names }: PlannedScope,
 ): DocumentNode {
   const planned = visit(operation, {
     Field: {
-      enter: (node) => (isIncluded(node, variables) && !withheld.has(node) ? withoutConditions(fetchedAs(node)) : null),
+      enter: (node) =>
+        isIncluded(node, variables) && !withheld.has(node) ? withoutConditions(fetchedAs(node, names)) : null,
     },
     InlineFragment: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(withTypeName(node)) : null) },
     FragmentSpread: {
@@ -64,10 +71,10 @@ function spread({ typeCondition, selectionSet }: FragmentDefinitionNode): Inline
 
 const TYPE_NAME: FieldNode = { kind: Kind.FIELD, name: nameOf('__typename') };
 
-function fetchedAs(node: FieldNode): FieldNode {
-  const { name, alias } = node;
-  if (name.value.startsWith('__')) return TYPE_NAME;
-  return alias === undefined ? node : { ...node, alias: nameOf(fetchedName(alias.value, name.value)) };
+function fetchedAs(node: FieldNode, names: FetchedNames): FieldNode {
+  if (node.name.value.startsWith('__')) return TYPE_NAME;
+  const fetched = names.of(node);
+  return fetched === node.name.value ? node : { ...node, alias: nameOf(fetched) };
 }
 
 /** Without a field of the type itself, the planner may lose a fragment within an interface that is an object elsewhere. */

@@ -10,6 +10,7 @@ const media = (id: number) => objectOf(id % 2 === 0 ? 'Movie' : 'Song', id);
 const ofAll: Values[string] = {
   title: (one) => text(one, 'title'),
   stars: ({ id }) => Number(id),
+  rank: ({ id }, { by }) => `rank ${String(by)} of ${String(id)}`,
   lists: ({ id }) => [objectOf('List', Number(id) + 10)],
   slogan: (one) => `${text(one, 'title')}!`,
 };
@@ -58,14 +59,14 @@ const graph = federate(
     about: {
       sdl: `${FEDERATION_2} type Query { list: List lists: [[List]!] first: Media }
       type List @key(fields: "id") { id: ID! tracks: [Media!]! owner: Owner name: String @shareable }
-      type Media @key(fields: "id") @interfaceObject { id: ID! stars: Int lists: [List!]! }
+      type Media @key(fields: "id") @interfaceObject { id: ID! stars: Int rank(by: Int): String lists: [List!]! }
       type Owner @key(fields: "id") { id: ID! lists: [List!] }`,
       resolvers: {
-        ...resolversOf(values, ['Query', 'list', 'lists'], ['Media', 'stars', 'lists'], ['Owner', 'lists']),
+        ...resolversOf(values, ['Query', 'list', 'lists'], ['Media', 'stars', 'rank', 'lists'], ['Owner', 'lists']),
         Query: { ...resolversOf(values, ['Query', 'list', 'lists'])['Query'], first: () => ({ id: '2' }) },
         List: {
           ...resolversOf(values, ['List', 'name', 'owner'])['List'],
-          tracks: (list) => untyped(values['List']?.['tracks']?.(list)),
+          tracks: (list) => untyped(values['List']?.['tracks']?.(list, {})),
         },
       },
     },
@@ -101,6 +102,16 @@ test.each([
     { lists: [{ name: 'name of 12' }] },
   ],
   ['in a fragment', '{ ... on Media { ... on Movie { stars } ... on Song { slogan } } }', { stars: 2 }],
+  [
+    'one name with different arguments',
+    '{ ... on Movie { rank(by: 1) x: rank(by: 2) } ... on Song { rank(by: 2) x: rank } }',
+    { rank: 'rank 1 of 2', x: 'rank 2 of 2' },
+  ],
+  [
+    'parts with different arguments',
+    '{ ... on Movie { lists { tracks { rank(by: 1) } } } ... on Song { lists { tracks { rank(by: 2) } } } }',
+    { lists: [{ tracks: [{ rank: 'rank 1 of 2' }, { rank: 'rank 1 of 4' }] }] },
+  ],
   ['the key', '{ ... on Movie { x: id title } ... on Song { __typename } }', { x: '2', title: 'title of 2' }],
 ])('fragments of two types ask for %s', async (...[, fields, first]) => {
   expect(await graph.ask(`{ first ${fields} }`)).toEqual({ data: { first } });
@@ -109,4 +120,11 @@ test.each([
 test('fragments of two types by name, in a list', async () => {
   const query = '{ list { tracks { ...M ...S } } } fragment M on Movie { stars } fragment S on Song { stars }';
   expect(await graph.ask(query)).toEqual({ data: { list: { tracks: [{ stars: 1 }, { stars: 4 }] } } });
+});
+
+test('members of a union are asked for one field with different arguments', async () => {
+  const query = '{ any { ... on Movie { rank(by: 1) } ... on Song { rank(by: 2) x: rank } } }';
+  expect(await graph.ask(query)).toEqual({
+    data: { any: [{}, { rank: 'rank 2 of 1', x: 'rank undefined of 1' }, { rank: 'rank 1 of 2' }] },
+  });
 });

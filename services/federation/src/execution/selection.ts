@@ -12,7 +12,7 @@ import {
   TypeNameMetaFieldDef,
 } from 'graphql/index.js';
 import { isIncluded } from './conditions.ts';
-import { fetchedName } from './fetched-name.ts';
+import type { FetchedNames } from './fetched-names.ts';
 import { type Shape, shapeOf } from './shape.ts';
 import type { JsonObject } from './types.ts';
 
@@ -45,6 +45,7 @@ export interface SelectionScope {
   readonly variables: Readonly<JsonObject>;
   /** What the caller does not get. */
   readonly withheld: ReadonlySet<FieldNode>;
+  readonly names: FetchedNames;
 }
 
 /** What is asked of a value, of whichever type it turns out to be. */
@@ -71,7 +72,8 @@ export class Selection {
   }
 
   #field(key: string, nodes: readonly FieldNode[], parent: CompositeType): SelectedField {
-    const name = nodes[0]?.name.value ?? key;
+    const [first] = nodes;
+    const name = first?.name.value ?? key;
     const definition = name === TypeNameMetaFieldDef.name ? TypeNameMetaFieldDef : parent.getFields()[name];
     const open = nodes.filter((node) => !this.#scope.withheld.has(node));
     const sets = open.flatMap(({ selectionSet }) => selectionSet ?? []);
@@ -79,7 +81,7 @@ export class Selection {
     return {
       key,
       name,
-      fetched: fetchedName(key, name),
+      fetched: first === undefined ? key : this.#scope.names.of(first),
       coordinate: `${parent.name}.${name}`,
       nodes,
       shape,

@@ -2,8 +2,10 @@ import { execute, type GraphQLSchema, parse } from 'graphql/index.js';
 import { isObject, type JsonObject } from '../execution/types.ts';
 import type { Resolvers } from './subgraph.ts';
 
-/** What each field of each type is, of an object that has nothing but its type and id. */
-export type Values = Readonly<Record<string, Readonly<Record<string, (object: JsonObject) => unknown>>>>;
+type Value = (object: JsonObject, args: JsonObject) => unknown;
+
+/** What each field of each type is, of an object that has nothing but its type and id, and of arguments. */
+export type Values = Readonly<Record<string, Readonly<Record<string, Value>>>>;
 
 /** An object is its type and id; all else follows from them, in every subgraph alike. */
 export function objectOf(type: string, id: unknown): JsonObject {
@@ -15,7 +17,9 @@ export function resolversOf(values: Values, ...types: readonly (readonly [string
   return Object.fromEntries(
     types.map(([type, ...fields]) => [
       type,
-      Object.fromEntries(fields.map((field) => [field, (object: JsonObject) => values[type]?.[field]?.(object)])),
+      Object.fromEntries(
+        fields.map((field): [string, Value] => [field, (...asked) => values[type]?.[field]?.(...asked)]),
+      ),
     ]),
   );
 }
@@ -26,9 +30,9 @@ export async function answerOfOneService(schema: GraphQLSchema, query: string, v
     schema,
     document: parse(query),
     typeResolver: (object) => (isObject(object) ? String(object['__typename']) : undefined),
-    fieldResolver: (...[source, , , { parentType, fieldName }]) => {
+    fieldResolver: (...[source, args, , { parentType, fieldName }]) => {
       const object = isObject(source) ? source : {};
-      return fieldName === 'id' ? object['id'] : values[parentType.name]?.[fieldName]?.(object);
+      return fieldName === 'id' ? object['id'] : values[parentType.name]?.[fieldName]?.(object, args);
     },
   });
   return JSON.parse(JSON.stringify(result));

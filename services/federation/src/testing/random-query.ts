@@ -41,8 +41,14 @@ export function randomQuery(schema: GraphQLSchema, random: Random): string {
 
 interface Place {
   readonly depth: number;
-  /** Which field has a name in the answer, in this selection set and those around it for the same object. */
-  readonly taken: Map<string, string>;
+  /** Which fields have a name in the answer, in this selection set and those around it. */
+  readonly taken: Map<string, readonly Taken[]>;
+}
+
+interface Taken {
+  readonly type: Composite;
+  readonly name: string;
+  readonly args: string;
 }
 
 class Writer {
@@ -81,11 +87,13 @@ class Writer {
     const key = this.#random(3) === 0 ? (names[this.#random(names.length)] ?? field.name) : field.name;
     const named = getNamedType(field.type);
     // An object is asked for once under a name: its parts would have to agree on names, too.
-    if (taken.has(key) && (taken.get(key) !== field.name || !isLeafType(named))) return '__typename';
-    taken.set(key, field.name);
-    const asked = `${key === field.name ? '' : `${key}: `}${field.name}${this.#condition()}`;
+    const uses = taken.get(key) ?? [];
+    const use = { type, name: field.name, args: this.#arguments(field) };
+    if (uses.some((other) => !isLeafType(named) || !areOne(use, other))) return '__typename';
+    taken.set(key, [...uses, use]);
+    const asked = `${key === field.name ? '' : `${key}: `}${field.name}${use.args}${this.#condition()}`;
     if (!isCompositeType(named)) return asked;
-    const below = { depth: depth - 1, taken: new Map<string, string>() };
+    const below = { depth: depth - 1, taken: new Map<string, readonly Taken[]>() };
     if (isObjectType(named) || isInterfaceType(named)) return `${asked} { ${this.selections(named, below)} }`;
     return isUnionType(named) ? `${asked} { ${this.#members(named, below)} }` : asked;
   }
@@ -95,9 +103,20 @@ class Writer {
     return members.map((member) => `... on ${member.name} { ${this.selections(member, place)} }`).join(' ');
   }
 
+  /** Whole numbers. */
+  #arguments({ args }: GraphQLField<unknown, unknown>): string {
+    return args.length === 0 ? '' : `(${args.map(({ name }) => `${name}: ${this.#random(2)}`).join()})`;
+  }
+
   #condition(): string {
     return (
       ['', '', '', '', '', '', ' @include(if: $yes)', ' @skip(if: $no)', ' @skip(if: $yes)'][this.#random(9)] ?? ''
     );
   }
+}
+
+/** Arguments may differ where no object has both fields. */
+function areOne(one: Taken, other: Taken): boolean {
+  const isOneOrOther = isObjectType(one.type) && isObjectType(other.type) && one.type !== other.type;
+  return one.name === other.name && (one.args === other.args || isOneOrOther);
 }

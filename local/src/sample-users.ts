@@ -21,16 +21,16 @@ const SDL = `
     name: String!
   }
 
-  type Query {
+  extend type Query {
     users: [User!]!
     user(id: ID!): User
   }
 
-  type Mutation {
+  extend type Mutation {
     addUser(id: ID!, name: String!): User!
   }
 
-  type Subscription {
+  extend type Subscription {
     userAdded: User!
   }
 `;

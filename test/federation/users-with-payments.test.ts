@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import mercuriusGateway from '@mercuriusjs/gateway';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { startService } from '@rollcall/local/services.ts';
+import { fastify } from 'fastify';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { createClient, startGateway, tokenOf } from '../gateway/gateway.ts';
 import { startPayment, tea } from '../payment/payment-service.ts';
@@ -15,6 +18,25 @@ const SCOPES = ['payments:write', 'payments:read', 'billing:write'];
 function kept<T extends AsyncDisposable>(started: T): T {
   onTestFinished(() => started[Symbol.asyncDispose]());
   return started;
+}
+
+const asCaller = ({ authorization }: IncomingHttpHeaders) => (authorization === undefined ? {} : { authorization });
+
+/** A gateway of Federation 1, which passes tokens on. */
+async function startMercurius(services: Readonly<Record<string, string>>): Promise<string> {
+  const app = fastify();
+  onTestFinished(() => app.close());
+  await app.register(mercuriusGateway.default, {
+    gateway: {
+      services: Object.entries(services).map(([name, url]) => ({
+        name,
+        url: `${url}/api/graphql`,
+        mandatory: true,
+        rewriteHeaders: asCaller,
+      })),
+    },
+  });
+  return `${await app.listen({ port: 0, host: '127.0.0.1' })}/graphql`;
 }
 
 test('users of the sample service have their payments, which nobody else sees', async () => {
@@ -88,4 +110,9 @@ test('users of the sample service have their payments, which nobody else sees', 
   expect(await other(graph, { query: QUERY })).toEqual({
     data: { users: [...nobodyPaid, { name: 'Thandi', payments: [] }] },
   });
+
+  const { body } = await registry.call('GET', '/services/users');
+  const mercurius = await startMercurius({ payment: payment.service.url, users: String(body?.['service_url']) });
+  for (const caller of [shop, other])
+    expect(await caller(mercurius, { query: QUERY })).toEqual(await caller(graph, { query: QUERY }));
 });

@@ -1,3 +1,4 @@
+import { readHeaderRules } from '@rollcall/federation/subgraphs/headers/rules.ts';
 import { parseVaultKeys } from '@rollcall/platform/vault.ts';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -226,6 +227,20 @@ test('federation reads schemas where services may be, and helm test asks for its
   expect(environmentOf(objects, 'rollcall-test')).toMatchObject(asked);
   const without = await renderChart({ processes: { federation: { enabled: false } } });
   expect(environmentOf(without, 'rollcall-test')).not.toHaveProperty('FEDERATION_URL');
+});
+
+test('federation passes header fields on, and what is no rule is refused', async () => {
+  const headerRules = {
+    all: { request: [{ pass: 'x-*' }], response: [{ pass: 'x-cost', as: 'x-price', merge: 'append' }] },
+    services: { shop: { request: [{ set: 'x-from', to: '{{ "graph" }}' }, { remove: 'x-till' }] } },
+  };
+  const given = environmentOf(await renderChart({ federation: { headerRules } }), 'rollcall-federation');
+  const setting = given['ROLLCALL_HEADER_RULES'];
+  if (typeof setting !== 'string') throw new Error('It is not there');
+  expect(JSON.parse(setting)).toEqual(headerRules);
+  expect(readHeaderRules(JSON.parse(setting)).all.request).toMatchObject([{ does: 'pass' }]);
+  const wrong = { all: { request: [{ pass: 'x', drop: 'y' }] } };
+  await expect(renderChart({ federation: { headerRules: wrong } })).rejects.toThrow(/headerRules/);
 });
 
 test('federation shows parts of the graph, and what is no contract is refused', async () => {

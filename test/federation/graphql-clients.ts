@@ -26,6 +26,8 @@ interface ClientOptions {
   readonly token?: string | undefined;
   /** Whether the token is among the header fields, which browsers cannot set for WebSockets. */
   readonly asHeader?: boolean;
+  /** Further header fields; by WebSocket in `connection_init`, as browsers have to. */
+  readonly fields?: Readonly<Record<string, string>>;
 }
 
 export type Transport = 'WebSocket' | 'events';
@@ -39,7 +41,7 @@ export function graphqlClient(transport: Transport, options: ClientOptions): Gra
   return client;
 }
 
-function webSocketClient({ url, token, asHeader = false }: ClientOptions): GraphqlClient {
+function webSocketClient({ url, token, asHeader = false, fields = {} }: ClientOptions): GraphqlClient {
   const shown = token === undefined ? {} : { authorization: `Bearer ${token}` };
   class WithHeaders extends WebSocket {
     constructor(address: string, protocols: string[]) {
@@ -50,15 +52,15 @@ function webSocketClient({ url, token, asHeader = false }: ClientOptions): Graph
     url: `${url.replace('http', 'ws')}/api/graphql`,
     webSocketImpl: WithHeaders,
     retryAttempts: 0,
-    connectionParams: asHeader ? {} : shown,
+    connectionParams: { ...fields, ...(asHeader ? {} : shown) },
   });
 }
 
-function eventsClient({ url, token }: ClientOptions): GraphqlClient {
+function eventsClient({ url, token, fields = {} }: ClientOptions): GraphqlClient {
   return createEventsClient({
     url: `${url}/api/graphql`,
     retryAttempts: 0,
-    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    headers: { ...fields, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
   });
 }
 

@@ -20,6 +20,8 @@ export interface HttpAnswer {
   readonly status: number;
   /** By their names in lower case; of those that came more than once, the first. */
   readonly headers: Readonly<Record<string, string>>;
+  /** All of them, as they came. */
+  readonly allHeaders: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** Up to the limit, as UTF-8; bytes that are none are replaced. */
   readonly body: string;
   /** Whether all that was read is UTF-8. */
@@ -95,9 +97,10 @@ export async function ask(
       },
       reader,
     );
-    const { status, headers: fields, bytes, cut } = await reader.answer;
+    const { status, headers: allHeaders, bytes, cut } = await reader.answer;
     const text = { body: bytes.toString('utf8'), isUtf8: isUtf8(bytes) };
-    return { status, headers: firstOfEach(fields), ...text, cut, tookMs: performance.now() - startedMs };
+    const tookMs = performance.now() - startedMs;
+    return { status, headers: firstOfEach(allHeaders), allHeaders, ...text, cut, tookMs };
   } catch (error) {
     signal.throwIfAborted();
     const why = error instanceof LateError ? ` within ${timeoutMs / 1000} s` : `: ${errorMessage(error)}`;

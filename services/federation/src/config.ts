@@ -5,6 +5,7 @@ import { registeredConfig, registeredSettings } from '@rollcall/platform/service
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import type { Contracts } from './execution/graph-source.ts';
+import { readHeaderRules } from './subgraphs/headers/rules.ts';
 
 const schema = Type.Object({
   ...registeredSettings(3002),
@@ -124,6 +125,12 @@ const schema = Type.Object({
       'JSON: parts of the graph with endpoints of their own, such as ' +
       '`{"public": {"include": ["public"], "exclude": ["internal"]}}`, by the names in @tag',
   }),
+  ROLLCALL_HEADER_RULES: Type.String({
+    default: '{}',
+    description:
+      'JSON: which header fields services get of clients, and clients of services, such as ' +
+      '`{"all": {"request": [{"pass": "x-tenant"}]}}`',
+  }),
   ROLLCALL_USAGE_DAYS: Type.Integer({
     minimum: 1,
     maximum: 365,
@@ -150,6 +157,7 @@ export function federationConfig(environment: Environment) {
     /** Undefined: there is none. */
     graphFile: parsed.ROLLCALL_GRAPH_FILE,
     contracts: contractsOf(parsed.ROLLCALL_CONTRACTS),
+    headerRules: readHeaderRules(jsonOf(parsed.ROLLCALL_HEADER_RULES)),
     usageDays: parsed.ROLLCALL_USAGE_DAYS,
     mostSubgraphCalls: parsed.ROLLCALL_SUBGRAPH_CALLS,
     areErrorsMasked: parsed.ROLLCALL_SUBGRAPH_ERRORS === 'masked',

@@ -41,6 +41,7 @@ import { createGraphStore, pruneGenerations } from './store/graph-store.ts';
 import { createPersistedQueryStore, prunePersistedQueries } from './store/persisted-query-store.ts';
 import { createTrustedDocumentStore } from './store/trusted-document-store.ts';
 import { createUsageStore, pruneOperations } from './store/usage-store.ts';
+import { createPassedHeaders } from './subgraphs/headers/passed-headers.ts';
 import { createSubgraphIdentities, type SubgraphIdentities } from './subgraphs/identities.ts';
 import { createReach } from './subgraphs/reach.ts';
 import { createFeeds } from './subscriptions/feeds.ts';
@@ -95,16 +96,17 @@ async function parts(context: ProcessContext<FederationConfig>): Promise<Process
     service: NAME,
     accessTokenAudience: config.tokenAudience,
   });
-  const { begin, shown } = federation;
+  const { begin, shown, passed } = federation;
   const webSockets = createGraphqlWebSockets({
     begin,
     requireContract: (contract) => void shown(contract),
     readCaller,
+    carried: passed.carried,
     clock,
     log,
     metrics: context.metrics,
   });
-  const events = createGraphqlEvents({ begin, readCaller, clock });
+  const events = createGraphqlEvents({ begin, readCaller, carried: passed.carried, clock });
   const app = await buildApp(context, { federation, database, readCaller, events });
   app.server.on('upgrade', (request, socket, head) => webSockets.handleUpgrade(request, socket, head));
   const endStreams = () => {
@@ -179,10 +181,12 @@ function createFederation(
   const composer = createComposer();
   const planners = createPlanners();
   const { limits, contracts } = config;
+  const passed = createPassedHeaders(config.headerRules);
   const reachSubgraphs = createReach(context, {
     dispatcher,
     mayConnect,
     identities,
+    headersFor: passed.forService,
     sighting: (service) => sighting(service),
     isInGraph: (service) => current.graph()?.graph.subgraphs.has(service) === true,
   });
@@ -219,6 +223,7 @@ function createFederation(
     store,
     current,
     shown,
+    passed,
     documents,
     trustedDocuments,
     begin: createOperations({ graph, feeds, documents, usage, deadlineMs: DEADLINE_MS, log }),
@@ -274,6 +279,7 @@ function buildApp(
       graphqlRoutes({
         graph: shown,
         readCaller,
+        passed: federation.passed,
         usage,
         documents,
         events,

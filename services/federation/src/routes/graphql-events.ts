@@ -5,8 +5,8 @@ import { createEventStreams } from '@rollcall/platform/http/event-streams.ts';
 import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { federationError } from '../errors.ts';
+import type { PassedHeaders } from '../subgraphs/headers/passed-headers.ts';
 import { shownCaller } from '../subgraphs/identities.ts';
-import { passedHeaders } from '../subgraphs/passed-headers.ts';
 import type { BeginOperation } from '../subscriptions/operations.ts';
 import { clientNameOf } from './graphql-over-http.ts';
 import type { Asked } from './graphql-requests.ts';
@@ -14,6 +14,7 @@ import type { Asked } from './graphql-requests.ts';
 export interface GraphqlEventsDeps {
   readonly begin: BeginOperation;
   readonly readCaller: ReadCaller;
+  readonly carried: PassedHeaders['carried'];
   readonly clock: Clock;
 }
 
@@ -33,7 +34,7 @@ const MOST_WAITING_BYTES = 1024 * 1024;
 /** More is no time for a timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-export function createGraphqlEvents({ begin, readCaller, clock }: GraphqlEventsDeps): GraphqlEvents {
+export function createGraphqlEvents({ begin, readCaller, carried, clock }: GraphqlEventsDeps): GraphqlEvents {
   const limiter = createConcurrencyLimiter({ most: MOST_STREAMS, mostPerKey: MOST_OF_ONE });
   const streams = createEventStreams({
     admit({ caller, ip }) {
@@ -56,7 +57,7 @@ export function createGraphqlEvents({ begin, readCaller, clock }: GraphqlEventsD
       const leave = begin(
         { ...asked, client: clientNameOf(headers) },
         {
-          context: { headers: passedHeaders(headers), caller: shownCaller(headers, caller) },
+          context: { headers: carried(headers), caller: shownCaller(headers, caller) },
           next,
           end(errors) {
             if (errors !== undefined) next(JSON.stringify({ errors }));

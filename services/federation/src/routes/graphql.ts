@@ -8,8 +8,10 @@ import { federationError, refusals } from '../errors.ts';
 import type { Graph, GraphAnswer } from '../execution/graph.ts';
 import type { InForce } from '../graphs/current.ts';
 import type { CallContext } from '../subgraphs/call-subgraph.ts';
+import type { AnswerHeaders } from '../subgraphs/headers/answer-headers.ts';
+import type { Fields } from '../subgraphs/headers/follow.ts';
+import type { PassedHeaders } from '../subgraphs/headers/passed-headers.ts';
 import { shownCaller } from '../subgraphs/identities.ts';
-import { passedHeaders } from '../subgraphs/passed-headers.ts';
 import type { Usage } from '../usage/usage.ts';
 import type { GraphqlEvents } from './graphql-events.ts';
 import {
@@ -34,6 +36,7 @@ export interface GraphqlDeps {
   /** The graph in force, or what a contract shows of it; undefined: none. @throws ServiceError NOT_FOUND. */
   readonly graph: (contract?: string) => InForce<Graph<CallContext>> | undefined;
   readonly readCaller: ReadCaller;
+  readonly passed: Pick<PassedHeaders, 'carried' | 'collect'>;
   readonly usage: Pick<Usage, 'record'>;
   readonly documents: Documents;
   readonly events: GraphqlEvents;
@@ -89,12 +92,23 @@ interface Sent {
   readonly type: string;
   /** Of several operations all, in their order. */
   readonly executed: GraphAnswer | readonly GraphAnswer[];
+  /** Of services. */
+  readonly fields: Fields | undefined;
+}
+
+/** An operation of a request. */
+interface Executing {
+  readonly request: FastifyRequest;
+  readonly asked: Asked;
+  /** Of the request. */
+  readonly answered: AnswerHeaders | undefined;
 }
 
 /** GraphQL over HTTP. Whose data a caller gets is for each service to decide. */
 export function graphqlRoutes(deps: GraphqlDeps): Routes {
-  const { graph, readCaller, usage, documents, events, deadlineMs, batchSize } = deps;
-  async function execute(request: FastifyRequest, asked: Asked, signal: AbortSignal): Promise<GraphAnswer> {
+  const { graph, readCaller, passed, usage, documents, events, deadlineMs, batchSize } = deps;
+
+  async function execute({ request, asked, answered }: Executing, signal: AbortSignal): Promise<GraphAnswer> {
     const caller = await readCaller(request);
     const inForce = graph(asked.contract);
     if (inForce === undefined) throw federationError('NO_GRAPH');
@@ -102,7 +116,7 @@ export function graphqlRoutes(deps: GraphqlDeps): Routes {
     const query = await documents.read(document);
     if (typeof query !== 'string') return query;
     const { headers } = request;
-    const context = { headers: passedHeaders(headers), caller: shownCaller(headers, caller) };
+    const context = { headers: passed.carried(headers), caller: shownCaller(headers, caller), answered };
     const reportsCost = headers['graphql-cost'] === 'report';
     const answer = await inForce.graph.execute({ ...rest, query, context, caller, reportsCost }, signal);
     if (codeOf(answer) === 'MUTATION_BY_GET') throw federationError('MUTATION_BY_GET', { headers: { allow: 'POST' } });
@@ -118,8 +132,9 @@ export function graphqlRoutes(deps: GraphqlDeps): Routes {
     const type = mediaTypeFor(request.headers.accept);
     if (type === EVENT_STREAM_TYPE) return events.answer(request, reply, asked);
     await send(reply, deadlineMs, async (signal) => {
-      const executed = await execute(request, asked, signal);
-      return { status: statusOf(executed, type), type, executed };
+      const answered = passed.collect();
+      const executed = await execute({ request, asked, answered }, signal);
+      return { status: statusOf(executed, type), type, executed, fields: answered?.merged(isWhole(executed)) };
     });
   }
 
@@ -128,8 +143,9 @@ export function graphqlRoutes(deps: GraphqlDeps): Routes {
     if (batchSize === 1 || batch.length > batchSize)
       throw federationError('BATCH_LIMIT_EXCEEDED', { details: { limit: batchSize } });
     await send(reply, deadlineMs, async (signal) => {
-      const executed = await Promise.all(batch.map((asked) => execute(request, asked, signal)));
-      return { status: 200, type: 'application/json', executed };
+      const answered = passed.collect();
+      const executed = await Promise.all(batch.map((asked) => execute({ request, asked, answered }, signal)));
+      return { status: 200, type: 'application/json', executed, fields: answered?.merged(executed.every(isWhole)) };
     });
   }
 
@@ -173,6 +189,10 @@ export function graphqlRoutes(deps: GraphqlDeps): Routes {
   };
 }
 
+function isWhole({ errors }: GraphAnswer): boolean {
+  return errors === undefined;
+}
+
 /** Nothing is sent to who has left. @throws ServiceError DEADLINE_EXCEEDED; what `make` throws. */
 async function send(
   reply: FastifyReply,
@@ -183,8 +203,8 @@ async function send(
   const onClose = () => left.abort(new Error('The caller has left'));
   reply.raw.once('close', onClose);
   try {
-    const { status, type, executed } = await withinTime(deadlineMs, left.signal, make);
-    await reply.status(status).type(`${type}; charset=utf-8`).serializer(JSON.stringify).send(executed);
+    const { status, type, executed, fields = {} } = await withinTime(deadlineMs, left.signal, make);
+    await reply.headers(fields).status(status).type(`${type}; charset=utf-8`).serializer(JSON.stringify).send(executed);
   } catch (error) {
     if (left.signal.aborted) {
       reply.hijack();

@@ -3,6 +3,9 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Dispatcher } from 'undici';
 import type { CallSubgraph, SubgraphAnswer, SubgraphCall } from '../execution/types.ts';
 import { unavailable } from './call-errors.ts';
+import type { AnswerHeaders } from './headers/answer-headers.ts';
+import type { Fields } from './headers/follow.ts';
+import { type PassedHeaders, untraced } from './headers/passed-headers.ts';
 import type { ShownCaller } from './identities.ts';
 import type { Show } from './masking.ts';
 import type { SharedCalls } from './shared-calls.ts';
@@ -10,10 +13,12 @@ import type { Traffic } from './traffic.ts';
 
 /** What calls of subgraphs take over from the request of a client. */
 export interface CallContext {
-  /** By which it is known in which trace and in which language. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** All that some service may get. */
+  readonly headers: Fields;
   /** Undefined: nobody knows. */
   readonly caller: ShownCaller | undefined;
+  /** Takes what the client gets of the header fields of answers; absent: it gets none. */
+  readonly answered?: AnswerHeaders | undefined;
 }
 
 /** How subgraphs are reached. */
@@ -25,6 +30,7 @@ export interface CallDeps {
   readonly urlsOf: (subgraph: string) => readonly string[];
   /** By which a subgraph knows who calls. @throws GraphQLError. */
   readonly identityFor: (caller: ShownCaller, subgraph: string) => Promise<Readonly<Record<string, string>>>;
+  readonly headersFor: PassedHeaders['forService'];
   /** From the call to the last byte of the answer. */
   readonly timeoutMs: number;
   readonly limitBytes: number;
@@ -37,8 +43,6 @@ export interface CallDeps {
 }
 
 const JSON_BOTH_WAYS = { 'content-type': 'application/json', accept: 'application/json' };
-/** Fields that say nothing of what is asked for; each call has others. */
-const TRACE = new Set(['traceparent', 'tracestate', 'x-request-id']);
 
 /**
  * Calls subgraphs by POST, each URL in its turn. Another is tried where nothing was sent, or where a
@@ -46,24 +50,30 @@ const TRACE = new Set(['traceparent', 'tracestate', 'x-request-id']);
  * What is not an answer of GraphQL is an error with the code SUBGRAPH_UNAVAILABLE.
  */
 export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
-  const { dispatcher, traffic, urlsOf, identityFor, timeoutMs, limitBytes, queries, generation, show, log } = deps;
+  const { dispatcher, traffic, urlsOf, identityFor, headersFor, timeoutMs, limitBytes, queries, log } = deps;
   const turns = new Map<string, number>();
 
-  return async (call, { headers, caller }, signal) => {
+  return async (call, context, signal) => {
     const { subgraph, kind } = call;
+    const { caller } = context;
     const body = bodyOf(call);
+    const headers = headersFor(subgraph, context.headers);
     const send = (signal: AbortSignal) => answered({ call, body, headers, caller }, signal);
+    const read = (answer: HttpAnswer) => {
+      context.answered?.take(subgraph, answer.allHeaders);
+      return deps.show(subgraph, answerOf(answer));
+    };
     if (kind !== 'query') {
       try {
-        return show(subgraph, answerOf(await send(signal)));
+        return read(await send(signal));
       } finally {
         // What was asked before may not have what it has changed.
         queries.separate();
       }
     }
-    const key = `${JSON.stringify([generation, subgraph, caller?.token, untraced(headers)])}${body}`;
+    const key = `${JSON.stringify([deps.generation, subgraph, caller?.token, untraced(headers)])}${body}`;
     const waiter = { key, signal, onShared: () => traffic.shared(subgraph) };
-    return show(subgraph, answerOf(await queries.run(waiter, send)));
+    return read(await queries.run(waiter, send));
   };
 
   async function answered({ call, body, headers, caller }: Asked, signal: AbortSignal): Promise<HttpAnswer> {
@@ -104,17 +114,13 @@ export function createCallSubgraph(deps: CallDeps): CallSubgraph<CallContext> {
   }
 }
 
-interface Asked extends CallContext {
+interface Asked extends Pick<CallContext, 'headers' | 'caller'> {
   readonly call: SubgraphCall;
   readonly body: string;
 }
 
 function bodyOf({ query, variables, operationName }: SubgraphCall): string {
   return JSON.stringify({ query, variables, ...(operationName === undefined ? {} : { operationName }) });
-}
-
-function untraced(headers: CallContext['headers']): readonly (readonly [string, string])[] {
-  return Object.entries(headers).filter(([name]) => !TRACE.has(name));
 }
 
 /** Each who waits gets an answer of its own: it is changed when it is merged with others. */

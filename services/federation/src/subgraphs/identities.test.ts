@@ -22,7 +22,7 @@ beforeEach(() => {
   identities = createSubgraphIdentities({
     async askForToken(form) {
       asked.push(form);
-      return { ...answer(), headers: {}, isUtf8: true, cut: false, tookMs: 0 };
+      return { ...answer(), headers: {}, allHeaders: {}, isUtf8: true, cut: false, tookMs: 0 };
     },
     clock: { now: () => new Date(nowMs), monotonicMs: () => nowMs },
     log: createLogger('test', 'silent'),

@@ -38,6 +38,7 @@ test('who leaves while the gateway is asked who calls opens nothing at the servi
       asked.resolve();
       return identity.promise;
     },
+    headersFor: (_service, carried) => carried,
     limitBytes: 1_000_000,
     mayConnect: addressRules.any,
     show: (_subgraph, answer) => answer,

@@ -21,7 +21,7 @@ const MOST_URLS = 2;
  * GraphQL by server-sent events. Which of them it was is remembered as long as that works.
  */
 export function createOpenSource(deps: OpenSourceDeps): OpenSource<CallContext> {
-  const { dispatcher, urlsOf, identityFor, limitBytes, mayConnect, show, log } = deps;
+  const { dispatcher, urlsOf, identityFor, headersFor, limitBytes, mayConnect, show, log } = deps;
   const lookup = guardedLookup(mayConnect);
   const byEvents = new Set<string>();
 
@@ -43,7 +43,7 @@ export function createOpenSource(deps: OpenSourceDeps): OpenSource<CallContext> 
       const inTurn = [...urls.slice(begin), ...urls.slice(0, begin)].slice(0, MOST_URLS);
       const identity = caller === undefined ? {} : await identityFor(caller, subgraph);
       signal.throwIfAborted();
-      const headers = { ...passed, ...identity };
+      const headers = { ...headersFor(subgraph, passed), ...identity };
       let problem: unknown = unavailable('The service is not in the graph any more');
       for (const url of inTurn) {
         try {

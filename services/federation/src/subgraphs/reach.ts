@@ -4,6 +4,7 @@ import type { FederationConfig } from '../config.ts';
 import { isRegisteredAt, type Sighting, urlsOf } from '../discovery/registrations.ts';
 import type { SubgraphReach } from '../graphs/build-graph.ts';
 import { type CallContext, createCallSubgraph } from './call-subgraph.ts';
+import type { PassedHeaders } from './headers/passed-headers.ts';
 import type { SubgraphIdentities } from './identities.ts';
 import { createShow } from './masking.ts';
 import { createOpenSource, type OpenSourceDeps } from './open-source.ts';
@@ -12,6 +13,7 @@ import { createTraffic } from './traffic.ts';
 
 export interface ReachDeps extends Pick<OpenSourceDeps, 'dispatcher' | 'mayConnect'> {
   readonly identities: SubgraphIdentities | undefined;
+  readonly headersFor: PassedHeaders['forService'];
   /** Where a service is registered. */
   readonly sighting: (service: string) => Sighting | undefined;
   /** Whether a service is in the graph in force. */
@@ -21,7 +23,7 @@ export interface ReachDeps extends Pick<OpenSourceDeps, 'dispatcher' | 'mayConne
 /** How graphs reach their subgraphs, whose URLs they have by name. All graphs of a replica share what is counted. */
 export function createReach(
   { config, clock, log, metrics }: ProcessContext<FederationConfig>,
-  { identities, sighting, isInGraph: isKnown, ...connections }: ReachDeps,
+  { identities, headersFor, sighting, isInGraph: isKnown, ...connections }: ReachDeps,
 ): (urls: ReadonlyMap<string, string>) => SubgraphReach<CallContext> {
   const timeoutMs = config.subgraphTimeoutMs;
   const traffic = createTraffic({ clock, log, metrics, isKnown, mostCalls: config.mostSubgraphCalls, timeoutMs });
@@ -40,6 +42,7 @@ export function createReach(
         const isRegistered = url !== undefined && isRegisteredAt(sighting(subgraph), url);
         return isRegistered ? ((await identities?.headersFor(caller, subgraph)) ?? {}) : {};
       },
+      headersFor,
       limitBytes: config.subgraphAnswerBytes,
       show: createShow(config.areErrorsMasked, log),
       log,

@@ -29,6 +29,7 @@ const answer = (status: number) => async (): Promise<HttpAnswer> => ({
   status,
   headers: {},
   body: '{}',
+  allHeaders: {},
   isUtf8: true,
   cut: false,
   tookMs: 1,

@@ -7,6 +7,7 @@ import { federationError } from '../errors.ts';
 import type { Graph, GraphOperation, GraphRequest } from '../execution/graph.ts';
 import { drawPlace } from '../execution/overrides.ts';
 import type { CallContext } from '../subgraphs/call-subgraph.ts';
+import { untraced } from '../subgraphs/headers/passed-headers.ts';
 import type { Usage } from '../usage/usage.ts';
 import type { Listener, SubscribedOperation } from './feed.ts';
 import type { Feeds } from './feeds.ts';
@@ -108,6 +109,6 @@ export function createOperations(deps: OperationsDeps): BeginOperation {
 function keyOf({ query, variables, operationName, contract }: SubscribedOperation, { caller, headers }: CallContext) {
   if (caller === undefined) return undefined;
   const { subject, tier, scopes } = caller;
-  const who = [subject, tier, [...scopes].toSorted(), headers['accept-language']];
+  const who = [subject, tier, [...scopes].toSorted(), untraced(headers)];
   return hash('sha256', JSON.stringify([who, contract, query, variables, operationName]));
 }

@@ -6,12 +6,20 @@ import { createLiveness, type Liveness } from '@rollcall/platform/websocket/live
 import type { WebSocket } from 'ws';
 import { federationError } from '../../errors.ts';
 import type { CallContext } from '../../subgraphs/call-subgraph.ts';
+import type { PassedHeaders } from '../../subgraphs/headers/passed-headers.ts';
 import { shownCaller } from '../../subgraphs/identities.ts';
-import { passedHeaders } from '../../subgraphs/passed-headers.ts';
 import type { BeginOperation } from '../../subscriptions/operations.ts';
 import { clientNameOf } from '../graphql-over-http.ts';
 import { type Asked, askedByPost } from '../graphql-requests.ts';
-import { authorizationIn, type ClientMessage, closeCodes, endMessage, nextMessage, readMessage } from './messages.ts';
+import {
+  authorizationIn,
+  type ClientMessage,
+  closeCodes,
+  endMessage,
+  fieldsIn,
+  nextMessage,
+  readMessage,
+} from './messages.ts';
 
 type Subscribe = ClientMessage & { readonly type: 'subscribe' };
 
@@ -22,6 +30,7 @@ export interface ConnectionDeps {
   /** What shows a part of the graph; undefined: all of it. */
   readonly contract: string | undefined;
   readonly readCaller: ReadCaller;
+  readonly carried: PassedHeaders['carried'];
   readonly begin: BeginOperation;
   readonly clock: Clock;
   /** See `createAwakeClock`. */
@@ -110,7 +119,8 @@ export class Connection {
       if (this.#state !== 'identifying') return;
       if (caller === undefined && authorization !== undefined)
         return this.#end(closeCodes.FORBIDDEN, 'the credentials do not hold');
-      this.#state = { headers: passedHeaders(headers), caller: shownCaller(shown, caller) };
+      const carried = this.#deps.carried({ ...fieldsIn(message), ...headers });
+      this.#state = { headers: carried, caller: shownCaller(shown, caller) };
       clearTimeout(this.#initTimer);
       this.#send('{"type":"connection_ack"}');
     } catch {

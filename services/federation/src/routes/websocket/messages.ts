@@ -55,6 +55,23 @@ export function endMessage(id: string, errors: readonly GraphError[] | undefined
   return JSON.stringify(errors === undefined ? { id, type: 'complete' } : { id, type: 'error', payload: errors });
 }
 
+/** As of the head of a request. */
+const MOST_OF_FIELDS = 16_384;
+const FIELD = /^[\t\x20-\x7e]+$/;
+
+/** What a client sets as header fields of its requests, where it may set none. */
+export function fieldsIn({ payload }: { readonly payload?: Readonly<Record<string, unknown>> | null }) {
+  const fields: Record<string, string> = {};
+  let size = 0;
+  for (const [name, value] of Object.entries(payload ?? {})) {
+    if (typeof value !== 'string' || !FIELD.test(value)) continue;
+    size += name.length + value.length;
+    if (size > MOST_OF_FIELDS) break;
+    fields[name.toLowerCase()] = value;
+  }
+  return fields;
+}
+
 /** What a client shows of who it is, as it would among the header fields of a request. */
 export function authorizationIn({ payload }: { readonly payload?: Readonly<Record<string, unknown>> | null }) {
   const entry = Object.entries(payload ?? {}).find(([name]) => name.toLowerCase() === 'authorization');

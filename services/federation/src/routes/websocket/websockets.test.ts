@@ -28,6 +28,7 @@ test('who leaves while its credentials are checked takes no place', async () => 
       checking += 1;
       return checked.promise;
     },
+    carried: () => ({}),
     clock: systemClock,
     log: createLogger('test', 'silent'),
     metrics: new Registry(),

@@ -17,6 +17,7 @@ import { refuse } from '@rollcall/platform/websocket/upgrade.ts';
 import { Gauge, type Registry } from 'prom-client';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { federationError } from '../../errors.ts';
+import type { PassedHeaders } from '../../subgraphs/headers/passed-headers.ts';
 import type { BeginOperation } from '../../subscriptions/operations.ts';
 import { BODY_LIMIT_BYTES } from '../graphql-requests.ts';
 import { Connection } from './connection.ts';
@@ -27,6 +28,7 @@ export interface GraphqlWebSocketsDeps {
   /** @throws ServiceError NOT_FOUND where there is no such contract. */
   readonly requireContract: (contract: string | undefined) => void;
   readonly readCaller: ReadCaller;
+  readonly carried: PassedHeaders['carried'];
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -60,11 +62,11 @@ const SERVER = {
 } as const;
 
 export function createGraphqlWebSockets(deps: GraphqlWebSocketsDeps): GraphqlWebSockets {
-  const { begin, requireContract, readCaller, clock, log } = deps;
+  const { requireContract, readCaller, log } = deps;
   const server = new WebSocketServer(SERVER);
   const limiter = createConcurrencyLimiter({ most: MOST_CONNECTIONS, mostPerKey: MOST_OF_ONE });
   const connections = new Set<Connection>();
-  const awake = createAwakeClock(() => clock.monotonicMs(), CHECK_MS * 2);
+  const awake = createAwakeClock(() => deps.clock.monotonicMs(), CHECK_MS * 2);
   let isClosing = false;
   let checks: NodeJS.Timeout | undefined;
   void new Gauge({
@@ -94,7 +96,7 @@ export function createGraphqlWebSockets(deps: GraphqlWebSocketsDeps): GraphqlWeb
   }
 
   function open(socket: WebSocket, { headers }: IncomingMessage, contract: string | undefined): void {
-    const connection = new Connection({ socket, headers, contract, readCaller, begin, clock, awakeMs: awake() });
+    const connection = new Connection({ ...deps, socket, headers, contract, awakeMs: awake() });
     connections.add(connection);
     socket.on('close', () => connections.delete(connection));
     if (isClosing) connection.leave();

@@ -302,6 +302,73 @@ test('a payment that names its customer is erased with it', async () => {
   expect(await traces()).toEqual([]);
 });
 
+async function erase(body: Record<string, unknown>, scope = 'payments:admin'): Promise<Answer> {
+  return (await payment.callerOf('officer', scope)).post('/payer-erasures', body, randomUUID());
+}
+
+async function pay(caller: Caller, more: Record<string, unknown> = {}) {
+  const { email: customerEmail, metadata } = PERSON;
+  const wanted = { amount: 14_950, currency: 'ZAR', provider: 'sandbox', customerEmail, metadata, ...more };
+  const { body } = await caller.post('/payments', wanted, randomUUID());
+  return { id: String(body?.['id']), url: String(body?.['paymentUrl']) };
+}
+
+describe('who paid without being a customer', () => {
+  test('is erased by the address, with what was answered', { timeout: 60_000 }, async () => {
+    const bought = await pay(payments, { provider: 'stripe' });
+    const dropped = await pay(payments, { customerEmail: 'Erna@Example.com' });
+    await choose(bought, 'pay');
+    await untilPayment(payments, bought.id, 'succeeded');
+    await payments.post(`/payments/${bought.id}/refunds`, { amount: 100, reason: 'Erna asked' }, randomUUID());
+    const elsewhere = await pay(await payment.callerOf('elsewhere'));
+    await (await payment.callerOf('elsewhere')).post(`/payments/${elsewhere.id}/cancel`, undefined, randomUUID());
+    const ofPerson = { customerEmail: PERSON.email };
+    const refused = await erase(ofPerson);
+    expect(refused).toMatchObject({
+      status: 409,
+      body: { error: { code: 'CUSTOMER_IN_USE', details: { open: { payments: [dropped.id] } } } },
+    });
+    await payments.post(`/payments/${dropped.id}/cancel`, undefined, randomUUID());
+    await untilToldAll();
+    const before = (await payments.get(`/payments/${bought.id}`)).body;
+    expect(new Set((await traces()).map(({ table }) => table))).toEqual(
+      new Set('payments refunds notifications idempotency_keys'.split(' ')),
+    );
+
+    expect((await erase({ ...ofPerson, subject: 'nobody' })).body).toEqual({ payments: 0, customers: [] });
+    expect((await erase({ ...ofPerson, subject: 'shop' })).body).toEqual({ payments: 2, customers: [] });
+    expect((await traces()).filter(({ table }) => table === 'payments')).toMatchObject([{ id: elsewhere.id }]);
+    expect((await traces()).some(({ table }) => table === 'refunds' || table === 'notifications')).toBe(false);
+    expect(await erase(ofPerson)).toMatchObject({ status: 200, body: { payments: 1, customers: [] } });
+    expect(await traces()).toEqual([]);
+    expect((await payments.get(`/payments/${bought.id}`)).body).toMatchObject({
+      ...before,
+      customerEmail: '',
+      metadata: {},
+      updatedAt: expect.any(String),
+    });
+    const rest = await payments.post(`/payments/${bought.id}/refunds`, {});
+    expect(rest.body).toMatchObject({ amount: 14_850 });
+    expect((await payments.get(`/payments?customerEmail=${PERSON.email}`)).body).toMatchObject({ total: 0 });
+    await untilToldAll();
+  });
+
+  test('is erased by who sees all alone, and customers by themselves', async () => {
+    const customerId = await newCustomer();
+    const { id } = await pay(payments, { customerId });
+    const ofPerson = { customerEmail: PERSON.email };
+    expect((await erase(ofPerson, 'payments:write payments:read billing:write')).status).toBe(403);
+    expect((await erase({ customerEmail: 'x', subject: '\n' })).body).toMatchObject({
+      error: { details: { fields: [{ path: 'body/customerEmail' }, { path: 'body/subject' }] } },
+    });
+    expect(await erase(ofPerson)).toMatchObject({ status: 200, body: { payments: 0, customers: [customerId] } });
+    expect((await payments.get(`/payments/${id}`)).body).toMatchObject(ofPerson);
+    await payments.post(`/payments/${id}/cancel`, undefined, randomUUID());
+    expect((await shop.delete(`/customers/${customerId}`)).status).toBe(200);
+    expect((await erase(ofPerson)).body).toEqual({ payments: 0, customers: [] });
+  });
+});
+
 test('a draft that was taken back loses what it was made with', async () => {
   const customerId = await newCustomer();
   const items = [{ description: 'Tea', amount: 1, quantity: 1 }];

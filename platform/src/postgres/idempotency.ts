@@ -5,7 +5,7 @@ import { type ErrorKind, errorMessage, ServiceError } from '../errors.ts';
 import type { Logger } from '../process/log.ts';
 import { sleep } from '../retry.ts';
 import type { BlindIndex, Vault } from '../vault.ts';
-import type { Pool } from './pool.ts';
+import type { Pool, PoolClient } from './pool.ts';
 
 /** Longer than anything that is called meanwhile may take. */
 const CLAIM_SECONDS = 30;
@@ -162,8 +162,8 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
  * now. Answers of calls that are under way are not kept. After the transaction that erases what they
  * said: who has read it before has a claim by then.
  */
-export async function forgetOutcomes(pool: Pool, ids: readonly string[]): Promise<void> {
-  await pool.query(
+export async function forgetOutcomes(client: Pool | PoolClient, ids: readonly string[]): Promise<void> {
+  await client.query(
     'UPDATE idempotency_keys SET outcome = NULL, claim = NULL WHERE resource_id = ANY($1) OR about = ANY($1)',
     [ids],
   );

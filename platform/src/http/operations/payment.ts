@@ -82,7 +82,7 @@ export const paymentOperations: readonly Operation[] = [
     ],
   },
   {
-    name: 'See to notifications and errands that wait for a person, and to the lists of providers',
+    name: 'See to what waits for a person, and to the lists of providers; erase payers',
     scope: 'payments:admin',
     rest: [
       'GET /provider-notifications',
@@ -90,6 +90,7 @@ export const paymentOperations: readonly Operation[] = [
       'GET /errands',
       'POST /errands/:id/resolve',
       'GET /reports/settlement-check',
+      'POST /payer-erasures',
     ],
   },
   {

@@ -37,7 +37,7 @@ export const errorCatalogue = {
   CUSTOMER_NOT_FOUND: { status: 422, message: 'There is no such customer, or it belongs to another subject' },
   CUSTOMER_IN_USE: {
     status: 409,
-    message: 'Something of the customer is not over; details.open names it, up to ten of a kind',
+    message: 'Something of the customer or payer is not over; details.open names it, up to ten of a kind',
   },
   CUSTOMER_ERASED: { status: 422, message: 'The customer was erased: nothing is made for it any more' },
   INVOICE_TOTAL_NOT_ALLOWED: {

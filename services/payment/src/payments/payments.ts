@@ -27,10 +27,12 @@ import { watchOverdue } from './overdue-metrics.ts';
 import { pageRoutes } from './pages/routes.ts';
 import { watchReview } from './review-metrics.ts';
 import { notificationRoutes } from './routes/notifications.ts';
+import { payerErasureRoutes } from './routes/payer-erasures.ts';
 import { paymentRoutes } from './routes/payments.ts';
 import { providerNotificationRoutes } from './routes/provider-notifications.ts';
 import { refundRoutes } from './routes/refunds.ts';
 import { createNotificationTable } from './store/notifications.ts';
+import { createPayerErasure } from './store/payer-erasure.ts';
 import { createPaymentTable } from './store/payments.ts';
 import { createRefundTable } from './store/refunds.ts';
 import type { OnPaymentMade, OnPaymentMoved } from './store/write-payment.ts';
@@ -109,6 +111,7 @@ export async function createPayments(
       refundRoutes({ payments, refunds, refunding, idempotency }),
       notificationRoutes({ receiving, wake: () => inboxWork.wake() }),
       providerNotificationRoutes({ inbox, idempotency, wake: () => inboxWork.wake() }),
+      payerErasureRoutes({ erasePayer: createPayerErasure(table), idempotency }),
       errandRoutes({ errands: createGivenUpErrands(pool), idempotency, wake: () => errandWork.wake() }),
       ledgerRoutes(ledger),
       settlementCheckRoute({ pool, find: (name) => providers.find(name) }),

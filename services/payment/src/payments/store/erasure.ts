@@ -15,12 +15,21 @@ interface LockedPayment {
 }
 
 /** Locks what a customer has paid until the transaction ends: payments come before all else (docs/decisions/0356). */
-export async function lockPaymentsOf(client: PoolClient, customerId: string): Promise<readonly LockedPayment[]> {
+export function lockPaymentsOf(client: PoolClient, customerId: string): Promise<readonly LockedPayment[]> {
+  return lockPayments(client, 'customer_id = $1', [customerId]);
+}
+
+/** Locks payments until the transaction ends. @param where a condition of SQL on their table. */
+export async function lockPayments(
+  client: PoolClient,
+  where: string,
+  parameters: readonly unknown[],
+): Promise<readonly LockedPayment[]> {
   const { rows } = await client.query<LockedPayment>(
     `SELECT id, state IN ('pending', 'processing', 'needs_review', 'disputed') OR EXISTS (
        SELECT FROM refunds WHERE payment_id = payments.id AND refunds.state IN ('pending', 'processing', 'needs_review')
-     ) AS "isOpen" FROM payments WHERE customer_id = $1 ORDER BY id FOR UPDATE`,
-    [customerId],
+     ) AS "isOpen" FROM payments WHERE ${where} ORDER BY id FOR UPDATE`,
+    [...parameters],
   );
   return rows;
 }

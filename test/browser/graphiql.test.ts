@@ -93,6 +93,9 @@ describe.runIf(hasChromium)('in a browser', () => {
     await typeInto(page, '.graphiql-editor-tool', JSON.stringify({ authorization: `Bearer ${token}` }));
     await page.getByRole('button', { name: /execute query/i }).click();
     await expect.poll(() => results.innerText(), WAIT).toContain('"Ada"');
+    await page.getByRole('button', { name: /documentation explorer/i }).click();
+    await page.getByRole('link', { name: 'Query', exact: true }).click(WAIT);
+    await page.getByRole('link', { name: 'users' }).waitFor(WAIT);
     await typeInto(page, '.graphiql-query-editor', 'subscription { joined }');
     await page.getByRole('button', { name: /execute query/i }).click();
     await expect.poll(() => results.innerText(), WAIT).toContain('"Grace"');

@@ -31,7 +31,7 @@ const PAGE = `<!doctype html>
 <script defer src="graphiql/graphiql.js"></script>
 <script defer src="graphiql/page.js"></script>
 </head>
-<body><div id="graphiql">GraphiQL needs scripts.</div></body>
+<body><main id="graphiql">GraphiQL needs scripts.</main></body>
 </html>
 `;
 
@@ -62,7 +62,7 @@ async function* answersIn(body) {
     }
   }
 }
-const fetcher = async (operation, { headers = {} } = {}) => {
+const ask = async (operation, headers, onAnswered) => {
   const stopping = new AbortController();
   const answer = await fetch('graphql', {
     method: 'POST',
@@ -71,6 +71,7 @@ const fetcher = async (operation, { headers = {} } = {}) => {
     body: JSON.stringify(operation),
     signal: stopping.signal,
   });
+  if (answer.ok) onAnswered();
   if (!answer.headers.get('content-type')?.startsWith('text/event-stream')) return answer.json();
   const answers = answersIn(answer.body);
   const end = answers.return.bind(answers);
@@ -80,16 +81,23 @@ const fetcher = async (operation, { headers = {} } = {}) => {
   };
   return answers;
 };
-ReactDOM.createRoot(document.getElementById('graphiql')).render(
-  React.createElement(GraphiQL, {
+function Page() {
+  const [caller, setCaller] = React.useState();
+  // GraphiQL reads the schema anew by another fetcher: without a token it could not read it.
+  const fetcher = React.useMemo(
+    () => (operation, { headers = {} } = {}) => ask(operation, headers, () => setCaller(headers.authorization)),
+    [caller],
+  );
+  return React.createElement(GraphiQL, {
     fetcher,
     storage,
     defaultEditorToolsVisibility: 'headers',
     defaultHeaders: '{"authorization": "Bearer "}',
     shouldPersistHeaders: false,
     showPersistHeadersSettings: false,
-  }),
-);
+  });
+}
+ReactDOM.createRoot(document.getElementById('graphiql')).render(React.createElement(Page));
 `;
 
 /** What the page may do: its own scripts, styles and calls, and nothing of other places. */

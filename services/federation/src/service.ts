@@ -27,6 +27,7 @@ import { createSchemas } from './domain/schemas.ts';
 import { createGraphBuilder, shownBy } from './graphs/build-graph.ts';
 import { createCurrent } from './graphs/current.ts';
 import { createGraphFile } from './graphs/graph-file.ts';
+import { createTrials } from './graphs/trials.ts';
 import { createPlanners } from './planning/planners.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { explainRoutes } from './routes/explain.ts';
@@ -190,13 +191,16 @@ function createFederation(
     sighting: (service) => sighting(service),
     isInGraph: (service) => current.graph()?.graph.subgraphs.has(service) === true,
   });
-  const build = createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, reachSubgraphs, limits, log });
   const file = config.graphFile === undefined ? undefined : createGraphFile(config.graphFile, log);
+  const { compose, build } = createTrials({
+    compose: composer.compose,
+    build: createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, reachSubgraphs, limits, log }),
+    isStopped: () => planners.isStopped(),
+  });
   const current = createCurrent({ store, build, file, onSwap, clock, log, metrics });
   const shown = (contract?: string) => shownBy(current.graph(), contracts, contract);
   const graph = (contract?: string) => shown(contract)?.graph;
   const feeds = createFeeds({ graph, deadlineMs: DEADLINE_MS, log, metrics });
-  const { compose, breaks } = composer;
   const usageStore = createUsageStore(database.pool);
   const usage = createUsage({ addUses: (uses) => usageStore.add(uses), log });
   const changes = createChanges({ store, compose, clock, adopt: current.adopt });
@@ -229,7 +233,7 @@ function createFederation(
     begin: createOperations({ graph, feeds, documents, usage, deadlineMs: DEADLINE_MS, log }),
     usage,
     usageStore,
-    schemas: createSchemas({ store, usage: usageStore, breaks, changes, readSchema, compose }),
+    schemas: createSchemas({ store, usage: usageStore, breaks: composer.breaks, changes, readSchema, compose }),
     isServing: () => database.connected() || current.graph() !== undefined,
     actors: [calls, composer, planners, usage, current, polling, ...ofRegistry],
   };

@@ -42,7 +42,7 @@ const UNSURE_RULE = 'SatisfiabilityRule';
 export function compose(subgraphs: readonly SubgraphSource[]): Composition {
   const parsed = subgraphs.map(parseSource);
   const faults = parsed.flatMap((each) => ('fault' in each ? [each.fault] : []));
-  if (faults.length > 0) return { errors: limited(faults) };
+  if (faults.length > 0) return { errors: storableErrors(faults) };
   const services = parsed.flatMap((each) => ('typeDefs' in each ? [each] : []));
   return composeParsed(services);
 }
@@ -67,14 +67,14 @@ function invalid(name: string, reason: string): CompositionError {
 function composeParsed(services: readonly { name: string; url: string; typeDefs: DocumentNode }[]): Composition {
   try {
     const lost = services.flatMap(({ name, typeDefs }) => lostRules(name, typeDefs));
-    if (lost.length > 0) return { errors: limited(lost) };
+    if (lost.length > 0) return { errors: storableErrors(lost) };
     const composed = composeServices([...services], { disableValidationRules: [UNSURE_RULE] });
     if (composed.errors === undefined) return { supergraph: mendFieldTypes(composed.supergraphSdl, services) };
     const told = composed.errors.map(({ message, extensions }) => ({ code: codeOf(extensions), message }));
-    return { errors: limited(told) };
+    return { errors: storableErrors(told) };
   } catch (error) {
     // The library throws on some documents that no rule of its own has refused before.
-    return { errors: limited([{ code: 'COMPOSITION_FAILED', message: errorMessage(error) }]) };
+    return { errors: storableErrors([{ code: 'COMPOSITION_FAILED', message: errorMessage(error) }]) };
   }
 }
 
@@ -82,7 +82,8 @@ function codeOf({ code }: Readonly<Record<string, unknown>>): string {
   return typeof code === 'string' ? code : 'COMPOSITION_FAILED';
 }
 
-function limited(errors: readonly CompositionError[]): readonly CompositionError[] {
+/** Pure. Errors as they can be stored. */
+export function storableErrors(errors: readonly CompositionError[]): readonly CompositionError[] {
   return errors.slice(0, MOST_ERRORS).map(({ code, message }) => ({
     code: storableText(code.slice(0, LONGEST_MESSAGE)),
     message: storableText(message.slice(0, LONGEST_MESSAGE)),

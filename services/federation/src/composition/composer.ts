@@ -20,7 +20,7 @@ export interface Composer extends Actor {
    */
   readonly sdlOf: (introspection: string) => Promise<string>;
   readonly breaks: FindBreaks;
-  /** As `readGraph`. @throws Error also for what takes too long or too much memory. */
+  /** As `readGraph`. @throws LimitError. */
   readonly readGraph: (supergraph: string, contracts: Contracts) => Promise<GraphSource>;
 }
 
@@ -49,7 +49,7 @@ const LIMITS = { maxOldGenerationSizeMb: 512 };
 const IDLE_MS = 5000;
 
 /** The thread ran out of time or of memory, and is gone. */
-class LimitError extends Error {}
+export class LimitError extends Error {}
 
 /** @param timeLimitMs for one task; 20 s when absent. @param idleMs of the thread, until it ends; 5 s when absent. */
 export function createComposer(timeLimitMs = TIME_LIMIT_MS, idleMs = IDLE_MS): Composer {

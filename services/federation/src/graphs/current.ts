@@ -9,7 +9,7 @@ import type { SubgraphStatus } from '../domain/subgraphs.ts';
 import type { GraphFile } from './graph-file.ts';
 
 /** What answers queries until another is in force, and goes on for who holds it. */
-interface Closable {
+export interface Closable {
   /** Another is in force. */
   close(): void;
 }

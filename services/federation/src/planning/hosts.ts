@@ -18,8 +18,11 @@ interface Host {
 
 /** Processes for planners. */
 export interface Hosts {
-  /** @throws Error for what is no supergraph, and where they are stopped; ProcessLostError. */
-  load(sdl: string): Promise<Place>;
+  /**
+   * @param isAlone whether it gets a process to itself.
+   * @throws Error for what is no supergraph, and where they are stopped; ProcessLostError.
+   */
+  load(sdl: string, isAlone?: boolean): Promise<Place>;
   leave(place: Place): void;
   isStopped(): boolean;
   stop(): void;
@@ -37,18 +40,20 @@ export function createHosts(): Hosts {
   let count = 0;
   let isStopped = false;
 
-  function hostFor(sdl: string): Host {
-    if (isStopped) throw new Error('The planners are stopped');
+  function begin(): Host {
+    const host = { child: startPlannerChild(), length: 0, planners: 0 };
+    hosts.add(host);
+    return host;
+  }
+
+  function shared(sdl: string): Host {
     const before = newest;
     const hasRoom =
       before !== undefined && !before.child.isOver() && before.length + sdl.length <= LONGEST_SDL_PER_PROCESS;
-    const host = hasRoom ? before : { child: startPlannerChild(), length: 0, planners: 0 };
-    host.length += sdl.length;
-    host.planners += 1;
-    newest = host;
-    hosts.add(host);
+    if (hasRoom) return before;
+    newest = begin();
     if (before !== undefined) endIfUnused(before);
-    return host;
+    return newest;
   }
 
   function endIfUnused(host: Host): void {
@@ -64,8 +69,11 @@ export function createHosts(): Hosts {
   }
 
   return {
-    async load(sdl) {
-      const host = hostFor(sdl);
+    async load(sdl, isAlone = false) {
+      if (isStopped) throw new Error('The planners are stopped');
+      const host = isAlone ? begin() : shared(sdl);
+      host.length += sdl.length;
+      host.planners += 1;
       count += 1;
       const place = { host, planner: count };
       try {

@@ -12,8 +12,9 @@ export interface Planner {
 
 /** Planners, in processes of their own (docs/decisions/0490). */
 export interface Planners extends Actor {
-  /** @throws Error for what is no supergraph. */
+  /** @throws Error for what is no supergraph, ProcessLostError for what ends the process. */
   load(sdl: string): Promise<Planner>;
+  isStopped(): boolean;
 }
 
 export function createPlanners(): Planners {
@@ -22,6 +23,7 @@ export function createPlanners(): Planners {
     name: 'planners',
     start: async () => {},
     stop: async () => hosts.stop(),
+    isStopped: () => hosts.isStopped(),
     async load(sdl) {
       const planner = plannerOf(sdl, hosts);
       await planner.ready();
@@ -36,8 +38,8 @@ function plannerOf(sdl: string, hosts: Hosts): Planner & { readonly ready: () =>
   let waiting = 0;
   let isClosed = false;
 
-  function place(): Promise<Place> {
-    const placing = (placed ??= hosts.load(sdl));
+  function place(isAlone = false): Promise<Place> {
+    const placing = (placed ??= hosts.load(sdl, isAlone));
     placing.catch(() => unplace(placing));
     return placing;
   }
@@ -67,7 +69,16 @@ function plannerOf(sdl: string, hosts: Hosts): Planner & { readonly ready: () =>
   }
 
   return {
-    ready: place,
+    async ready() {
+      try {
+        await place();
+      } catch (error) {
+        if (!(error instanceof ProcessLostError) || hosts.isStopped()) throw error;
+        // Where it was this one that ended the process, it is not to end it for others again.
+        unplace(placed);
+        await place(true);
+      }
+    },
     async ask(question) {
       waiting += 1;
       try {

@@ -15,7 +15,7 @@ import {
   type TypeNode,
   type UnionTypeDefinitionNode,
 } from 'graphql/index.js';
-import { argumentOf } from './join-directives.ts';
+import { argumentOf, typeNameOf } from './join-directives.ts';
 
 /** What of the graph a contract has, by the names in `@tag`. */
 export interface ContractFilter {
@@ -120,7 +120,7 @@ function filtered(type: TypeDefinitionNode, tags: Tags, filter: ContractFilter):
 
 /** A type without what leads to a type that is gone; nothing where nothing is left. */
 function withoutGone(type: TypeDefinitionNode, types: Definitions): readonly TypeDefinitionNode[] {
-  const isThere = ({ type: of }: { readonly type: TypeNode }) => isKnown(nameOf(of), types);
+  const isThere = ({ type: of }: { readonly type: TypeNode }) => isKnown(typeNameOf(of), types);
   switch (type.kind) {
     case Kind.OBJECT_TYPE_DEFINITION:
     case Kind.INTERFACE_TYPE_DEFINITION: {
@@ -207,8 +207,8 @@ function neededBy(
   const fields: readonly (FieldDefinitionNode | InputValueDefinitionNode)[] =
     'fields' in type ? (type.fields ?? []) : [];
   const ofFields = fields.flatMap((field) => [
-    nameOf(field.type),
-    ...('arguments' in field ? (field.arguments ?? []).map((argument) => nameOf(argument.type)) : []),
+    typeNameOf(field.type),
+    ...('arguments' in field ? (field.arguments ?? []).map((argument) => typeNameOf(argument.type)) : []),
   ]);
   return [...ofUnion, ...interfaces, ...ofFields];
 }
@@ -223,10 +223,6 @@ function isKnown(name: string, types: Definitions): boolean {
   return BUILT_IN.has(name) || types.has(name);
 }
 
-function nameOf(type: TypeNode): string {
-  return type.kind === Kind.NAMED_TYPE ? type.name.value : nameOf(type.type);
-}
-
 /** Changes with everything that may go. */
 function sizeOf(types: Definitions): number {
   let size = types.size;
@@ -237,5 +233,5 @@ function sizeOf(types: Definitions): number {
 /** A directive that needs no type that is gone. */
 function isDirectiveOf(definition: DefinitionNode, types: Definitions): boolean {
   if (definition.kind !== Kind.DIRECTIVE_DEFINITION) return false;
-  return definition.arguments?.every(({ type }) => isKnown(nameOf(type), types)) ?? true;
+  return definition.arguments?.every(({ type }) => isKnown(typeNameOf(type), types)) ?? true;
 }

@@ -1,5 +1,5 @@
-import { type DocumentNode, type FieldDefinitionNode, Kind, type TypeNode } from 'graphql/index.js';
-import { argumentOf, subgraphsOf } from './join-directives.ts';
+import { type DocumentNode, type FieldDefinitionNode, Kind } from 'graphql/index.js';
+import { argumentOf, subgraphsOf, typeNameOf } from './join-directives.ts';
 
 /**
  * Fields of an interface that are resolved where the interface is an object (@interfaceObject), and the
@@ -30,7 +30,7 @@ export function readUntypedFields({ definitions }: DocumentNode): UntypedFields 
       if (definition.kind !== Kind.OBJECT_TYPE_DEFINITION && definition.kind !== Kind.INTERFACE_TYPE_DEFINITION)
         return [];
       return (definition.fields ?? []).flatMap((field) => {
-        const known = interfaces.get(nameOf(field.type));
+        const known = interfaces.get(typeNameOf(field.type));
         if (known === undefined || !isResolvedIn(field, known.graphs)) return [];
         return [[`${definition.name.value}.${field.name.value}`, known.fields] as const];
       });
@@ -43,8 +43,4 @@ function isResolvedIn({ directives = [] }: FieldDefinitionNode, graphs: Readonly
   const joins = directives.filter(({ name }) => name.value === 'join__field');
   const resolvers = joins.filter((join) => argumentOf(join, 'external') !== 'true');
   return joins.length === 0 ? graphs.size > 0 : resolvers.some((join) => graphs.has(argumentOf(join, 'graph') ?? ''));
-}
-
-function nameOf(type: TypeNode): string {
-  return type.kind === Kind.NAMED_TYPE ? type.name.value : nameOf(type.type);
 }

@@ -5,6 +5,8 @@ import {
   type DocumentNode,
   type InterfaceTypeDefinitionNode,
   Kind,
+  type NameNode,
+  type TypeNode,
   valueFromASTUntyped,
 } from 'graphql/index.js';
 import type { JsonObject } from './types.ts';
@@ -65,4 +67,13 @@ export function withArgument(directive: ConstDirectiveNode, name: string, value:
   if (given.some((argument) => argument.name.value === name)) return directive;
   const added = { kind: Kind.ARGUMENT, name: { kind: Kind.NAME, value: name }, value } as const;
   return { ...directive, arguments: [...given, added] };
+}
+
+/** The type of a value, or of the items of a list. */
+export function typeNameOf(type: TypeNode): string {
+  return type.kind === Kind.NAMED_TYPE ? type.name.value : typeNameOf(type.type);
+}
+
+export function nameNode(value: string): NameNode {
+  return { kind: Kind.NAME, value };
 }

@@ -8,19 +8,22 @@ import {
 } from 'graphql/index.js';
 import { argumentOf, subgraphsOf } from './join-directives.ts';
 import { mendSupergraph } from './mend-supergraph.ts';
+import { type StandIns, withStandIns } from './stand-ins.ts';
 
 /** A supergraph as the planner gets it. */
 export interface PlannerSource {
   readonly sdl: string;
   /** Names of subgraphs by those that the planner has them under; of others the names are the same. */
   readonly names: ReadonlyMap<string, string>;
+  readonly standIns: StandIns;
 }
 
 /** Pure. @param sdl a supergraph. @param document the same, parsed. */
 export function plannerSource(sdl: string, document: DocumentNode): PlannerSource {
   const names = new Map<string, string>();
-  const mended = ownersFirst(mendSupergraph(document), names);
-  return { sdl: mended === document ? sdl : print(mended), names };
+  const { document: required, standIns } = withStandIns(mendSupergraph(document));
+  const mended = ownersFirst(required, names);
+  return { sdl: mended === document ? sdl : print(mended), names, standIns };
 }
 
 /**

@@ -1,5 +1,7 @@
 import { type QueryPlan, QueryPlanner } from '@graphql-hive/router-query-planner';
 import { readPlan, type Step } from './plan.ts';
+import type { PlannerSource } from './planner-source.ts';
+import { withoutStandIns } from './stand-in-calls.ts';
 
 /** The planner was stopped, as it took too long or too much memory. It would again. */
 export class PlanLimitError extends Error {}
@@ -43,7 +45,10 @@ export function createPlanner(sdl: string): AskPlanner {
   return ({ query, operationName, place }) => planner.planAsync(query, operationName, NO_LABELS, place);
 }
 
-/** @param names of subgraphs, as in `PlannerSource`. */
-export function planBy(ask: AskPlanner, names: ReadonlyMap<string, string>): MakePlan {
-  return async (question) => readPlan(await ask(question), (service) => names.get(service) ?? service);
+/** @param source what the planner was made of. */
+export function planBy(ask: AskPlanner, { names, standIns }: Omit<PlannerSource, 'sdl'>): MakePlan {
+  return async (question) => {
+    const plan = readPlan(await ask(question), (service) => names.get(service) ?? service);
+    return plan && withoutStandIns(plan, standIns);
+  };
 }

@@ -50,7 +50,7 @@ export function createGraphBuilder<Context>(
     const parts = {
       supergraph,
       schema,
-      makePlan: planBy(planner.ask, source.names),
+      makePlan: planBy(planner.ask, source),
       costRules,
       limits,
       keptBytes: Math.floor(KEPT_BYTES / (pieces.contracts.size + 1)),

@@ -79,7 +79,7 @@ export function federate(
   const graph = createGraph<undefined>({
     supergraph: source.supergraph,
     schema: allSteps(apiSchemaSteps(source.pieces)),
-    makePlan: planBy(counted, source.planner.names),
+    makePlan: planBy(counted, source.planner),
     costRules: source.costRules,
     limits: { ...LIMITS, ...limits },
     keptBytes,

@@ -10,15 +10,18 @@ import type { CommunicationConfig } from './config.ts';
 import type { AcceptanceDeps } from './domain/acceptance.ts';
 import type { DeliveryDeps } from './domain/delivery.ts';
 import { defaultRetryPolicy } from './domain/dispatch.ts';
+import type { QuotaStore } from './domain/quotas.ts';
 import { applyReport } from './domain/reports.ts';
 import { messageSubgraph } from './graphql/resolvers.ts';
 import { createDeliveryMetrics } from './message-metrics.ts';
 import { createOutlets, type Outlets } from './providers/outlets.ts';
 import { readProviders } from './providers/providers-file.ts';
+import { measureQuotas } from './quota-metrics.ts';
 import { messageRoutes } from './routes/messages.ts';
 import { notificationRoutes } from './routes/notifications.ts';
 import { sendingRoutes } from './routes/sending.ts';
 import { createMessageTable } from './store/messages.ts';
+import { createProviderUses } from './store/provider-uses.ts';
 import { createReportedMessages } from './store/reported-messages.ts';
 import { createReportTable } from './store/reports.ts';
 import { createRetention } from './store/retention.ts';
@@ -48,11 +51,13 @@ export async function createMessaging(
   deps: MessagingDeps,
 ): Promise<Messaging> {
   const { config, pool, vault, index, recordEvents, idempotency, clock, log, metrics } = ground;
-  const outlets = await outletsOf(ground);
+  const uses = createProviderUses(pool);
+  const outlets = await outletsOf(ground, uses);
   const recipients = index('recipient');
   const store = createMessageTable({ pool, vault, recipients, recordEvents });
   const sending = createSendingTable({ pool, vault, recordEvents, clock });
   const { onAttempt } = createDeliveryMetrics({ metrics, pool });
+  measureQuotas(metrics, uses, outlets.quotas);
   const senders = createSenders({
     store: sending,
     routeOf: (channel, envelope) => outlets.routeOf(channel, envelope),
@@ -92,7 +97,7 @@ export async function createMessaging(
 }
 
 /** Providers are called where the settings allow it alone. */
-async function outletsOf({ config, clock }: ServiceGround<CommunicationConfig>): Promise<Outlets> {
+async function outletsOf({ config, clock }: ServiceGround<CommunicationConfig>, quotas: QuotaStore): Promise<Outlets> {
   const { providersFile, providerAddresses: addresses } = config;
   const mayConnect: AddressRule = addressRules[addresses];
   const dispatcher = createGuardedAgent({ mayConnect, connectTimeoutMs: CONNECT_TIMEOUT_MS, keepAlive: false });
@@ -101,6 +106,7 @@ async function outletsOf({ config, clock }: ServiceGround<CommunicationConfig>):
     mayConnect,
     clock,
     notificationsUrl: notificationsUrlOf(config),
+    quotas,
   });
   return {
     ...outlets,

@@ -27,7 +27,8 @@ export interface Way {
    * @returns 0: it is called now, by who calls `send`, or `abandon`. Else in how many milliseconds to ask again.
    */
   acquire(signal: AbortSignal): Promise<number>;
-  abandon(): void;
+  /** It is not called after all. */
+  abandon(): Promise<void>;
   send(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
 }
 
@@ -57,6 +58,8 @@ const NO_WAY_PAUSE_MS = 60_000;
 /** Where a message could not be prepared. */
 const UNPREPARED_PAUSE_MS = 1000;
 const SHORTEST_WAIT_MS = 50;
+/** The settings may be others by then. */
+const LONGEST_WAIT_MS = 3_600_000;
 
 /** Does what is due of one message. */
 export async function deliver(deps: DeliveryDeps, due: DueMessage, signal: AbortSignal): Promise<void> {
@@ -80,7 +83,10 @@ async function dispatch(deps: DeliveryDeps, due: DueMessage, signal: AbortSignal
     await store.change(id, { event: 'suppressed', reason });
     return;
   }
-  const waitMs = (ms: number) => store.putOff(id, { state: 'queued', dueInMs: Math.max(SHORTEST_WAIT_MS, ms) });
+  const waitMs = (ms: number) => {
+    const dueInMs = Math.min(Math.max(SHORTEST_WAIT_MS, ms), LONGEST_WAIT_MS);
+    return store.putOff(id, { state: 'queued', dueInMs });
+  };
   const choice = chooseProvider(deps.routeOf(channel, envelope), {
     availableInMs: (provider) => find(provider)?.availableInMs() ?? NO_WAY_PAUSE_MS,
     tried: new Set(due.tried),
@@ -113,7 +119,7 @@ async function attempt(deps: DeliveryDeps, { due: taken, way }: Attempting, sign
   const due = { ...taken, provider: way.name };
   const message = await prepared(deps, { due, way, number: begun.number }, () => outgoing(deps, due, begun));
   if (message === undefined) {
-    way.abandon();
+    await way.abandon();
     const end = { number: begun.number, event: 'failed', reason: 'content-dropped' } as const;
     await persist(() => store.finish(due, end, { event: 'given-up', reason: end.reason }));
     return;
@@ -131,7 +137,7 @@ async function prepared<T>(
   try {
     return await prepare();
   } catch (error) {
-    way.abandon();
+    await way.abandon();
     const end = { number, event: 'failed', reason: 'not-prepared' } as const;
     await persist(() => store.finish(due, end, { event: 'postponed', dueInMs: UNPREPARED_PAUSE_MS }));
     throw error;
@@ -142,7 +148,7 @@ async function begin({ store }: DeliveryDeps, { due, way }: Attempting): Promise
   try {
     return await store.begin(due, way.name, way.callMs + LEASE_MARGIN_MS);
   } catch (error) {
-    way.abandon();
+    await way.abandon();
     throw error;
   }
 }

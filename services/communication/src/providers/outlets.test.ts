@@ -15,6 +15,7 @@ function outletsOf(file: unknown) {
     mayConnect: addressRules.any,
     clock,
     notificationsUrl: (name) => `https://gateway.example/${name}`,
+    quotas: { take: async () => false, giveBack: async () => {}, usesOf: async () => new Map() },
   });
 }
 
@@ -109,7 +110,7 @@ test('a provider that fails says why, since when, and when it is tried again', a
   const outlets = await outletsOf({
     email: { from: { address: 'shop@shop.example' }, providers: [{ ...smtp, name: 'post' }] },
   });
-  expect(outlets.health()).toMatchObject([
+  expect(await outlets.health()).toMatchObject([
     { status: 'available', lastError: null, failingSince: null, nextTryAt: null },
   ]);
   const way = outlets.find('post');
@@ -127,7 +128,7 @@ test('a provider that fails says why, since when, and when it is tried again', a
   } as const;
   const since = new Date(nowMs).toISOString();
   for (let call = 0; call < 5; call += 1) await way?.send(mail, AbortSignal.timeout(10_000));
-  expect(outlets.health()).toMatchObject([
+  expect(await outlets.health()).toMatchObject([
     {
       status: 'failing',
       lastError: { reason: 'not-reached', at: since },

@@ -12,11 +12,20 @@ import type {
   ProviderReport,
   SendOutcome,
 } from '../domain/ports.ts';
+import {
+  type Quota,
+  type QuotaState,
+  type QuotaStore,
+  type QuotaUses,
+  quotaStates,
+  usedUpForMs,
+} from '../domain/quotas.ts';
 import { type ShownReason, shownReason, withReason } from '../domain/reasons.ts';
 import { pushPlatforms } from '../domain/recipients.ts';
 import { type AnyProvider, createProvider, type ProviderDeps } from './create-provider.ts';
 import type { ProviderSettings } from './provider-settings.ts';
 import type { ProvidersConfig } from './providers-file.ts';
+import { createQuotaGate, isUnused, type QuotaGate } from './quota-gate.ts';
 
 const BREAKER = { consecutiveFailures: 5, openMs: 1000, maxOpenMs: 30_000, probeMs: 60_000 };
 /** A call of SMTP has several steps, each of which has the timeout. */
@@ -29,14 +38,21 @@ export interface OutletHealth {
   readonly channel: Channel;
   readonly priority: number;
   readonly weight: number;
-  /** `paused`: it asked for it. `failing`: it is tried now and then. */
-  readonly status: 'available' | 'paused' | 'failing';
+  /** `paused`: it asked for it. `failing`: it is tried now and then. `used-up`: its quota is. */
+  readonly status: 'available' | 'paused' | 'failing' | 'used-up';
   /** The last call that says that it fails. */
   readonly lastError: (ShownReason & { readonly at: string }) | null;
   /** Since when none has said that it works. */
   readonly failingSince: string | null;
   /** While it is left alone. */
   readonly nextTryAt: string | null;
+  /** Of all replicas. */
+  readonly quotas: readonly {
+    readonly per: QuotaState['per'];
+    readonly limit: number;
+    readonly used: number;
+    readonly resetsAt: string;
+  }[];
 }
 
 /** A provider with what keeps it from being called too often. */
@@ -44,7 +60,12 @@ interface Outlet extends Way {
   readonly channel: Channel;
   /** Undefined: it sends none. */
   readNotification(notification: ProviderNotification): Promise<NotificationReading | undefined>;
-  health(): OutletHealth;
+  /** @param uses undefined: it has no quota. */
+  health(uses: QuotaUses | undefined): OutletHealth;
+}
+
+interface OutletsDeps extends ProviderDeps {
+  readonly quotas: QuotaStore;
 }
 
 /** All providers of one replica. */
@@ -53,22 +74,31 @@ export interface Outlets {
   /** Those that can take a message, in the order of the file. */
   routeOf(channel: Channel, envelope: Envelope): readonly RouteEntry[];
   find(name: string): Outlet | undefined;
-  health(): readonly OutletHealth[];
+  /** @throws Error where there are quotas, and no database. */
+  health(): Promise<readonly OutletHealth[]>;
+  /** Those that have one, by the names of their providers. */
+  readonly quotas: ReadonlyMap<string, Quota>;
   /** Begins to hand on what providers say over connections of their own. @param keep see {@link MessageProvider}. */
   onReports(keep: (provider: string, reports: readonly ProviderReport[]) => Promise<void>): void;
   close(): Promise<void>;
 }
 
-export async function createOutlets(config: ProvidersConfig, deps: ProviderDeps): Promise<Outlets> {
+export async function createOutlets(config: ProvidersConfig, deps: OutletsDeps): Promise<Outlets> {
   const made = await Promise.all(
     channels.flatMap((channel) =>
       config[channel].providers.map(async (settings) => ({
         settings,
-        outlet: createOutlet(await createProvider(settings, deps), { settings, channel, clock: deps.clock }),
+        outlet: createOutlet(await createProvider(settings, deps), { ...deps, settings, channel }),
       })),
     ),
   );
   const byName = new Map(made.map((each) => [each.settings.name, each]));
+  const quotas = new Map(
+    made.flatMap(({ settings }) => {
+      const quota = quotaOf(settings);
+      return quota.perHour === undefined && quota.perDay === undefined ? [] : [[settings.name, quota] as const];
+    }),
+  );
   const byCountry = Object.fromEntries(
     Object.entries(config.sms.byCountry).map(([country, names]) => [
       country,
@@ -98,7 +128,11 @@ export async function createOutlets(config: ProvidersConfig, deps: ProviderDeps)
     },
     routeOf,
     find: (name) => byName.get(name)?.outlet,
-    health: () => made.map(({ outlet }) => outlet.health()),
+    quotas,
+    async health() {
+      const uses = quotas.size === 0 ? new Map<string, QuotaUses>() : await deps.quotas.usesOf([...quotas.keys()]);
+      return made.map(({ outlet }) => outlet.health(uses.get(outlet.name)));
+    },
     onReports(keep) {
       for (const { outlet } of made) outlet.onReports((reports) => keep(outlet.name, reports));
     },
@@ -132,30 +166,74 @@ interface OutletOptions {
   readonly settings: ProviderSettings;
   readonly channel: Channel;
   readonly clock: Clock;
+  readonly quotas: QuotaStore;
 }
 
-function createOutlet(provider: AnyProvider, { settings, channel, clock }: OutletOptions): OwnOutlet {
+function createOutlet(provider: AnyProvider, { settings, channel, clock, quotas }: OutletOptions): OwnOutlet {
   const { name, kind, priority, weight, timeoutSeconds } = settings;
   const breaker = createBreaker(clock, BREAKER);
   const gate = createGate(clock, breaker, settings.ratePerSecond);
+  const callMs = CALL_TIMEOUTS * timeoutSeconds * 1000;
+  const quota = createQuotaGate({ provider: name, quota: quotaOf(settings), quotas, clock, callMs });
   return {
     name,
     channel,
     idempotentForMs: provider.idempotentForMs,
-    callMs: CALL_TIMEOUTS * timeoutSeconds * 1000,
-    ...gate,
+    callMs,
+    availableInMs: () => Math.max(gate.availableInMs(), quota.usedUpForMs()),
+    async acquire(signal) {
+      if (quota.usedUpForMs() > 0) return quota.usedUpForMs();
+      const inMs = await gate.acquire(signal);
+      return inMs > 0 ? inMs : withinQuota(gate, quota);
+    },
+    async abandon() {
+      await gate.abandon();
+      await quota.giveBack();
+    },
     async send(message, signal) {
       const outcome = await sendBy(provider, message, signal);
       // A browser's push service is an address that a caller has named: it says nothing of others.
       if (kind === 'webpush') breaker.abandoned();
       else gate.report(outcome);
+      if (isUnused(outcome)) await quota.giveBack();
       return outcome;
     },
     readNotification: async (notification) => provider.readNotification?.(notification),
     onReports: (keep) => provider.onReports?.(keep),
-    health: () => ({ name, kind, channel, priority, weight, ...gate.health() }),
+    health(uses) {
+      const states = uses === undefined ? [] : quotaStates(quotaOf(settings), uses);
+      return {
+        name,
+        kind,
+        channel,
+        priority,
+        weight,
+        ...gate.health(usedUpForMs(states)),
+        ...shownQuotas(clock, states),
+      };
+    },
     close: () => provider.close(),
   };
+}
+
+/** Who has a turn of a provider takes a part of its quota as well, or neither, and another provider may be next. */
+async function withinQuota(gate: Pick<Way, 'abandon'>, quota: QuotaGate): Promise<number> {
+  let isTaken = false;
+  try {
+    isTaken = await quota.take();
+    return isTaken ? 0 : CHOOSE_AGAIN_MS;
+  } finally {
+    if (!isTaken) await gate.abandon();
+  }
+}
+
+function quotaOf({ quotaPerHour, quotaPerDay }: ProviderSettings): Quota {
+  return { perHour: quotaPerHour, perDay: quotaPerDay };
+}
+
+function shownQuotas(clock: Clock, states: readonly QuotaState[]): Pick<OutletHealth, 'quotas'> {
+  const at = (inMs: number) => new Date(clock.now().getTime() + inMs).toISOString();
+  return { quotas: states.map(({ endsInMs, ...state }) => ({ ...state, resetsAt: at(endsInMs) })) };
 }
 
 /** What an outcome says of the provider itself. */
@@ -179,6 +257,8 @@ export function signalOf(outcome: SendOutcome): 'good' | 'bad' | 'none' {
 const LONGEST_TURN_MS = 1000;
 /** Where another message is the one that tries a provider that failed. */
 const PROBED_PAUSE_MS = 1000;
+/** Where the quota turned out to be used up. */
+const CHOOSE_AGAIN_MS = 1;
 
 /**
  * Turns of a provider that has a rate. Who is told to come back later has a place in a line, so that
@@ -211,8 +291,9 @@ function createGate(clock: Clock, breaker: Breaker, ratePerSecond: number | unde
   const turns = createTurns(clock, ratePerSecond === undefined ? 0 : 1000 / ratePerSecond);
   const pausedForMs = () => Math.max(0, pausedUntilMs - clock.monotonicMs());
   const sparedForMs = () => Math.max(breaker.retryAfterMs(), pausedForMs());
-  const statusNow = (): OutletHealth['status'] => {
+  const statusNow = (usedUpMs: number): OutletHealth['status'] => {
     if (breaker.state() !== 'closed') return 'failing';
+    if (usedUpMs > 0) return 'used-up';
     return pausedForMs() > 0 ? 'paused' : 'available';
   };
 
@@ -228,7 +309,7 @@ function createGate(clock: Clock, breaker: Breaker, ratePerSecond: number | unde
       if (sparedForMs() > 0) return sparedForMs();
       return breaker.tryAcquire() ? 0 : PROBED_PAUSE_MS;
     },
-    abandon: () => breaker.abandoned(),
+    abandon: async () => breaker.abandoned(),
     report(outcome: SendOutcome): void {
       if (outcome.outcome === 'failed' && outcome.retryAfterMs !== undefined) {
         pausedUntilMs = clock.monotonicMs() + outcome.retryAfterMs;
@@ -243,10 +324,10 @@ function createGate(clock: Clock, breaker: Breaker, ratePerSecond: number | unde
       else if (said === 'bad') breaker.failed();
       else breaker.abandoned();
     },
-    health() {
-      const sparedMs = sparedForMs();
+    health(usedUpMs: number) {
+      const sparedMs = Math.max(sparedForMs(), usedUpMs);
       const nextTryAt = sparedMs > 0 ? new Date(clock.now().getTime() + sparedMs).toISOString() : null;
-      return { status: statusNow(), lastError, failingSince, nextTryAt };
+      return { status: statusNow(usedUpMs), lastError, failingSince, nextTryAt };
     },
   };
 }

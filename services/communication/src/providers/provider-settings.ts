@@ -3,6 +3,8 @@ import { type Static, Type } from 'typebox';
 const text = Type.String({ minLength: 1, maxLength: 8192 });
 const url = (base: string) => Type.String({ minLength: 1, maxLength: 2048, default: base });
 
+const quota = Type.Integer({ minimum: 1, maximum: 1_000_000_000 });
+
 /** What each entry of the file of providers has. */
 const common = {
   /** As the API and metrics show it, and notifications come to. */
@@ -13,6 +15,9 @@ const common = {
   weight: Type.Number({ exclusiveMinimum: 0, maximum: 65_535, default: 1 }),
   /** Of each replica. */
   ratePerSecond: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 10_000 })),
+  /** Most messages that all replicas give it in an hour, and in a day of UTC. */
+  quotaPerHour: Type.Optional(quota),
+  quotaPerDay: Type.Optional(quota),
   timeoutSeconds: Type.Number({ minimum: 0.1, maximum: 50, default: 10 }),
 };
 

@@ -33,7 +33,7 @@ const tags = ['messages'];
 
 export interface MessageRoutesDeps extends Pick<SendMessagesDeps, 'store' | 'wake' | 'ways' | 'clock'> {
   readonly idempotency: Idempotency;
-  readonly health: () => readonly OutletHealth[];
+  readonly health: () => Promise<readonly OutletHealth[]>;
 }
 
 /** `/messages` and `/providers`. */
@@ -105,7 +105,9 @@ export function messageRoutes(deps: MessageRoutesDeps): Routes {
     app.get(
       '/providers',
       { schema: { tags: ['providers'], summary: 'Providers, and how they do', response: { 200: ProvidersResponse } } },
-      async () => ({ providers: [...deps.health()] }),
+      async () => ({
+        providers: (await deps.health()).map(({ quotas, ...rest }) => ({ ...rest, quotas: [...quotas] })),
+      }),
     );
   };
 }

@@ -94,8 +94,18 @@ export const ProvidersResponse = Type.Object({
       lastError: nullable(Type.Object({ reason: Reason, detail: Detail, at: Timestamp })),
       failingSince: nullable(Type.String({ description: 'Since when no call has been answered well' })),
       nextTryAt: nullable(Type.String({ description: 'While it is left alone' })),
-      status: Type.Enum(['available', 'paused', 'failing'], {
-        description: 'As the replica that answers sees it. `paused`: it asked to wait. `failing`: tried now and then',
+      quotas: Type.Array(
+        Type.Object({
+          per: Type.Enum(['hour', 'day']),
+          limit: Type.Integer(),
+          used: Type.Integer({ description: 'By all replicas' }),
+          resetsAt: Timestamp,
+        }),
+      ),
+      status: Type.Enum(['available', 'paused', 'failing', 'used-up'], {
+        description:
+          'As the replica that answers sees it. `paused`: it asked to wait. `failing`: tried now and then. ' +
+          '`used-up`: its quota is',
       }),
     }),
   ),

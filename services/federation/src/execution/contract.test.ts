@@ -1,8 +1,8 @@
-import { transformSupergraphToPublicSchema } from '@theguild/federation-composition';
 import { buildASTSchema, parse, printSchema } from 'graphql/index.js';
 import { describe, expect, test } from 'vitest';
 import { compose } from '../composition/compose.ts';
 import { type ContractFilter, contractDocument } from './contract.ts';
+import { publicDocument } from './public-document.ts';
 
 const LINK = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.3",
   import: ["@key", "@tag", "@shareable", "@inaccessible"])`;
@@ -12,7 +12,7 @@ function seen(sdl: string, filter: Partial<ContractFilter>): string | undefined 
   const { supergraph, errors } = compose([{ name: 'shop', url: 'http://shop', sdl: `${LINK} ${sdl}` }]);
   if (supergraph === undefined) throw new Error(JSON.stringify(errors));
   const document = parse(supergraph);
-  const contract = contractDocument(transformSupergraphToPublicSchema(document), document, {
+  const contract = contractDocument(publicDocument(document), document, {
     include: [],
     exclude: [],
     ...filter,

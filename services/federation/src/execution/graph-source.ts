@@ -1,9 +1,9 @@
-import { transformSupergraphToPublicSchema } from '@theguild/federation-composition';
 import { parse } from 'graphql/index.js';
 import { apiPieces } from './api-schema.ts';
 import { type ContractFilter, contractDocument } from './contract.ts';
 import { type CostRules, readCostRules } from './cost-rules.ts';
 import { type PlannerSource, plannerSource } from './planner-source.ts';
+import { publicDocument } from './public-document.ts';
 import { readSupergraph, type Supergraph } from './supergraph.ts';
 
 /** A supergraph, read. Plain data: it is made in one thread and used in another. */
@@ -23,7 +23,7 @@ export type Contracts = Readonly<Record<string, ContractFilter>>;
 /** Pure. @param sdl of a supergraph. @throws Error for what is no SDL. */
 export function readGraph(sdl: string, contracts: Contracts): GraphSource {
   const document = parse(sdl, { noLocation: true });
-  const graph = transformSupergraphToPublicSchema(document);
+  const graph = publicDocument(document);
   return {
     supergraph: readSupergraph(document),
     pieces: apiPieces(graph),

@@ -8,6 +8,7 @@ import { checkedCost } from './cost.ts';
 import type { CostRules } from './cost-rules.ts';
 import { type Refused, refused } from './errors.ts';
 import { type ExplainedStep, explained } from './explain.ts';
+import { readPartlyHidden } from './hidden-types.ts';
 import type { OperationLimits } from './limits.ts';
 import { type Operation, prepare } from './operation.ts';
 import { callOf, type Step, sourceOf } from './plan.ts';
@@ -128,7 +129,8 @@ const IMPOSSIBLE: GraphAnswer = {
 
 export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context> {
   const { supergraph, schema, makePlan, callSubgraph, openSource, costRules, limits, keptBytes, close } = parts;
-  const ground = { schema, supergraph, makePlan, costRules, limits };
+  const partlyHidden = readPartlyHidden(schema, supergraph);
+  const ground = { schema, supergraph, partlyHidden, makePlan, costRules, limits };
   const operationOf = keepOperations(ground, keptBytes);
   const introspected = keepIntrospection();
   return { apiSchema: schema, subgraphs: supergraph.subgraphs, execute, subscription, explain, close };

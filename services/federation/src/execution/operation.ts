@@ -19,6 +19,7 @@ import { readDocument } from './document.ts';
 import { type Refused, refused } from './errors.ts';
 import { FetchedNames } from './fetched-names.ts';
 import { fragmentsOf } from './fragments.ts';
+import { askHiddenTypes, type PartlyHidden } from './hidden-types.ts';
 import { askInterfaces } from './interface-fields.ts';
 import type { OperationLimits } from './limits.ts';
 import { placeOf } from './overrides.ts';
@@ -56,6 +57,7 @@ const BYTES = { ofOperation: 10_000, perCharacter: 200, perCharacterOfVariant: 2
 export interface Ground {
   readonly schema: GraphQLSchema;
   readonly supergraph: Supergraph;
+  readonly partlyHidden: PartlyHidden;
   readonly makePlan: MakePlan;
   readonly costRules: CostRules;
   readonly limits: OperationLimits;
@@ -170,10 +172,11 @@ export class Operation {
   }
 
   async #plan({ conditions, place, withheld }: Planned): ReturnType<Variant['plan']> {
-    const { definition, schema, supergraph, makePlan } = this.#parts;
+    const { definition, schema, supergraph, partlyHidden, makePlan } = this.#parts;
     const { fragments, names } = this.#scope;
     const fields = plannedDocument(definition, fragments, { variables: conditions, withheld, names });
-    const planned = askInterfaces(fields, schema, supergraph.untypedFields);
+    const typed = askHiddenTypes(fields, schema, partlyHidden);
+    const planned = askInterfaces(typed, schema, supergraph.untypedFields);
     if (!asksSubgraphs(planned)) return undefined;
     try {
       return await makePlan({ query: print(planned), operationName: definition.name?.value, place });

@@ -38,11 +38,11 @@ export function plannedDocument(
       enter: (node) =>
         isIncluded(node, variables) && !withheld.has(node) ? withoutConditions(fetchedAs(node, names)) : null,
     },
-    InlineFragment: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(withTypeName(node)) : null) },
+    InlineFragment: { enter: (node) => (isIncluded(node, variables) ? withoutConditions(typed(node)) : null) },
     FragmentSpread: {
       enter(node) {
         const fragment = fragments.get(node.name.value);
-        return fragment !== undefined && isIncluded(node, variables) ? withTypeName(spread(fragment)) : null;
+        return fragment !== undefined && isIncluded(node, variables) ? typed(spread(fragment)) : null;
       },
     },
     SelectionSet: {
@@ -78,9 +78,13 @@ function fetchedAs(node: FieldNode, names: FetchedNames): FieldNode {
 }
 
 /** Without a field of the type itself, the planner may lose a fragment within an interface that is an object elsewhere. */
-function withTypeName(node: InlineFragmentNode): InlineFragmentNode {
-  const { selectionSet } = node;
-  return { ...node, selectionSet: { ...selectionSet, selections: [TYPE_NAME, ...selectionSet.selections] } };
+function typed(node: InlineFragmentNode): InlineFragmentNode {
+  return { ...node, selectionSet: withTypeName(node.selectionSet) };
+}
+
+/** Asks for the name of the type besides. */
+export function withTypeName(set: SelectionSetNode): SelectionSetNode {
+  return { ...set, selections: [TYPE_NAME, ...set.selections] };
 }
 
 function withoutConditions<Node extends SelectionNode>(node: Node): Node {

@@ -1,4 +1,3 @@
-import { transformSupergraphToPublicSchema } from '@theguild/federation-composition';
 import {
   buildASTSchema,
   type DocumentNode,
@@ -17,6 +16,7 @@ import {
   typeFromAST,
   validate,
 } from 'graphql/index.js';
+import { publicDocument } from '../execution/public-document.ts';
 
 /** More of one operation are of no use to people. */
 const MOST_ERRORS = 5;
@@ -37,7 +37,7 @@ export function findBreaks(
 }
 
 function publicSchema(supergraph: string): GraphQLSchema {
-  const document = transformSupergraphToPublicSchema(parse(supergraph, { noLocation: true }));
+  const document = publicDocument(parse(supergraph, { noLocation: true }));
   return buildASTSchema(document, { assumeValid: true });
 }
 

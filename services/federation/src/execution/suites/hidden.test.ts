@@ -103,3 +103,50 @@ describe('simple-inaccessible', () => {
     expect(graph.asked()).toEqual([]);
   });
 });
+
+describe('objects of hidden types', () => {
+  const shapes = [
+    { __typename: 'Circle', id: 'c', area: 3 },
+    { __typename: 'Draft', id: 'd', area: 4 },
+  ];
+  const byId = { __resolveReference: ({ id }: Record<string, unknown>) => shapes.find((one) => one.id === id) ?? null };
+  const graph = federate({
+    shapes: {
+      sdl: `${FEDERATION_2} type Query { all: [Shape] any: [Any] sure: [Shape!] draft: Shape }
+        union Any = Circle | Draft
+        interface Shape @key(fields: "id") { id: ID! area: Int }
+        type Circle implements Shape @key(fields: "id") { id: ID! area: Int }
+        type Draft implements Shape @key(fields: "id") @inaccessible { id: ID! area: Int }`,
+      resolvers: {
+        Query: { all: () => shapes, any: () => shapes, sure: () => shapes, draft: () => shapes[1] },
+        Shape: byId,
+        Circle: byId,
+        Draft: byId,
+      },
+    },
+    plans: {
+      sdl: `${FEDERATION_2} type Query { plan: [Shape] }
+        type Shape @key(fields: "id") @interfaceObject { id: ID! colour: String }`,
+      resolvers: { Query: { plan: () => [{ id: 'c' }, { id: 'd' }] }, Shape: { colour: () => 'red' } },
+    },
+  });
+
+  test.each([
+    ['all', '{ area }', [{ area: 3 }, null]],
+    ['all', '{ ... on Shape { area } }', [{ area: 3 }, null]],
+    ['all', '{ colour }', [{ colour: 'red' }, null]],
+    ['any', '{ ... on Shape { area } }', [{ area: 3 }, null]],
+    ['plan', '{ id }', [{ id: 'c' }, null]],
+    ['plan', '{ colour }', [{ colour: 'red' }, null]],
+    ['draft', '{ id }', null],
+  ])('are null, of %s %s', async (...[root, fields, expected]) => {
+    expect(await graph.ask(`{ ${root} ${fields} }`)).toEqual({ data: { [root]: expected } });
+  });
+
+  test('where there may be none, the list is null', async () => {
+    expect(await graph.ask('{ sure { area } }')).toMatchObject({
+      data: { sure: null },
+      errors: [{ path: ['sure', 1] }],
+    });
+  });
+});

@@ -6,6 +6,7 @@ import { compose } from '@rollcall/federation/composition/compose.ts';
 import { readGraph } from '@rollcall/federation/execution/graph-source.ts';
 import { PlanLimitError } from '@rollcall/federation/execution/planner.ts';
 import { createPlanners, type Planner, type Planners } from '@rollcall/federation/planning/planners.ts';
+import { Registry } from 'prom-client';
 import { expect, onTestFinished, test } from 'vitest';
 
 const QUERY = '{ users { name } }';
@@ -17,8 +18,8 @@ function sourceOf(types = 0): string {
   return readGraph(supergraph, {}).planner.sdl;
 }
 
-function start(): Planners {
-  const planners = createPlanners();
+function start(metrics = new Registry()): Planners {
+  const planners = createPlanners(metrics);
   onTestFinished(() => planners.stop());
   return planners;
 }
@@ -83,13 +84,18 @@ test('what is no supergraph is refused, and the others go on', async () => {
 
 test('a process that is killed is replaced, and who waits gets the plan', async () => {
   const running = watchProcesses();
-  const planners = start();
+  const metrics = new Registry();
+  const planners = start(metrics);
   const large = await planners.load(sourceOf(3000));
   const pid = await onlyOf(running);
   const planned = Promise.all(Array.from({ length: 20 }, () => plan(large)));
   process.kill(pid, 'SIGKILL');
   for (const { kind } of await planned) expect(kind).toBe('QueryPlan');
   expect(await onlyOf(running)).not.toBe(pid);
+  await planners.stop();
+  await expect.poll(running).toEqual([]);
+  const lost = (await metrics.metrics()).split('\n').filter((line) => line.includes('_lost_total{'));
+  expect(lost).toEqual(['rollcall_federation_planners_lost_total{reason="lost"} 1']);
 });
 
 /** Services of which each knows a part of an interface: to plan what is deep in it is too much for the planner. */
@@ -110,7 +116,8 @@ test.each([
   ['memory', 10, 'id'],
 ])('a plan that takes too much %s ends with its process, and those of others are made', async (_, depth, field) => {
   const running = watchProcesses();
-  const planner = await start().load(interfaceOf(20));
+  const metrics = new Registry();
+  const planner = await start(metrics).load(interfaceOf(20));
   const pid = await onlyOf(running);
   const bomb = planner.ask(question(`{ node { ${'next { '.repeat(depth)} ${field} ${'} '.repeat(depth)} } }`));
   const usual = () => planner.ask(question('{ node { id } }'));
@@ -118,6 +125,7 @@ test.each([
   await expect(bomb).rejects.toBeInstanceOf(PlanLimitError);
   for (const { kind } of [...(await Promise.all(others)), await usual()]) expect(kind).toBe('QueryPlan');
   expect(running()).not.toContain(pid);
+  expect(await metrics.metrics()).toContain('rollcall_federation_planners_lost_total{reason="limit"} 1');
 });
 
 test('a large graph has a process of its own, which ends with it', async () => {
@@ -143,7 +151,8 @@ test('it ends with the process that has begun it, however that ends', async () =
   const module = fileURLToPath(import.meta.resolve('@rollcall/federation/planning/planners.ts'));
   const program = `import { createPlanners } from ${JSON.stringify(module)};
     const sdl = process.env['SDL'] ?? '';
-    await createPlanners().load(sdl);
+    const { Registry } = await import(${JSON.stringify(import.meta.resolve('prom-client'))});
+    await createPlanners(new Registry()).load(sdl);
     console.log('loaded');
     setInterval(() => {}, 1000);`;
   const parent = spawn(process.execPath, ['--input-type=module', '--eval', program], {

@@ -180,7 +180,7 @@ function createFederation(
   });
   const store = createGraphStore(database.pool, times);
   const composer = createComposer();
-  const planners = createPlanners();
+  const planners = createPlanners(metrics);
   const { limits, contracts } = config;
   const passed = createPassedHeaders(config.headerRules);
   const reachSubgraphs = createReach(context, {
@@ -200,7 +200,7 @@ function createFederation(
   const current = createCurrent({ store, build, file, onSwap, clock, log, metrics });
   const shown = (contract?: string) => shownBy(current.graph(), contracts, contract);
   const graph = (contract?: string) => shown(contract)?.graph;
-  const feeds = createFeeds({ graph, deadlineMs: DEADLINE_MS, log, metrics });
+  const feeds = createFeeds({ graph, deadlineMs: DEADLINE_MS, clock, log, metrics });
   const usageStore = createUsageStore(database.pool);
   const usage = createUsage({ addUses: (uses) => usageStore.add(uses), log });
   const changes = createChanges({ store, compose, clock, adopt: current.adopt });

@@ -1,4 +1,4 @@
-import { type PlannerChild, startPlannerChild } from './planner-child.ts';
+import { type LossReason, type PlannerChild, startPlannerChild } from './planner-child.ts';
 
 /** A planner that is loaded. */
 export interface Place {
@@ -34,14 +34,15 @@ export interface Hosts {
  */
 const LONGEST_SDL_PER_PROCESS = 256 * 1024;
 
-export function createHosts(): Hosts {
+/** @param onLost called once a process is gone that was not ended from here. */
+export function createHosts(onLost: (reason: LossReason) => void): Hosts {
   const hosts = new Set<Host>();
   let newest: Host | undefined;
   let count = 0;
   let isStopped = false;
 
   function begin(): Host {
-    const host = { child: startPlannerChild(), length: 0, planners: 0 };
+    const host = { child: startPlannerChild(onLost), length: 0, planners: 0 };
     hosts.add(host);
     return host;
   }

@@ -4,6 +4,9 @@ import type { QueryPlan } from '@graphql-hive/router-query-planner';
 import { PlanLimitError, type PlanQuestion, ProcessLostError } from '../execution/planner.ts';
 import type { Order, Report } from './messages.ts';
 
+/** Why a process is gone that was not ended. `limit`: a plan, or a graph, was beyond a limit. */
+export type LossReason = 'limit' | 'lost';
+
 /** A process with planners in it. */
 export interface PlannerChild {
   readonly isOver: () => boolean;
@@ -23,11 +26,13 @@ const HEAP = ['--max-old-space-size=128', '--max-semi-space-size=2'];
 const LOAD_LIMIT_MS = 60_000;
 
 /** It gets nothing of the environment: it needs no secret. */
-export function startPlannerChild(): PlannerChild {
+export function startPlannerChild(onLost: (reason: LossReason) => void): PlannerChild {
   const child: ChildProcess = fork(PROGRAM, { execArgv: HEAP, env: {}, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
   const loads = new Map<number, PromiseWithResolvers<undefined>>();
   const plans = new Map<number, PromiseWithResolvers<QueryPlan>>();
   let isOver = false;
+  /** Undefined: it is ended from here. */
+  let reason: LossReason | undefined = 'lost';
   let planCount = 0;
 
   child.on('message', (report: Report) => {
@@ -39,13 +44,17 @@ export function startPlannerChild(): PlannerChild {
       return;
     }
     if (report.kind === 'planned') plans.get(report.plan)?.resolve(report.made);
-    else plans.get(report.plan)?.reject(new (report.isBeyondLimit ? PlanLimitError : Error)(report.failure));
+    else {
+      if (report.isBeyondLimit) reason = 'limit';
+      plans.get(report.plan)?.reject(new (report.isBeyondLimit ? PlanLimitError : Error)(report.failure));
+    }
     plans.delete(report.plan);
   });
   child.on('exit', lost);
   child.on('error', lost);
 
   function lost(): void {
+    if (!isOver && reason !== undefined) onLost(reason);
     isOver = true;
     for (const waiting of [...loads.values(), ...plans.values()])
       waiting.reject(new ProcessLostError('The process of the planner has ended'));
@@ -64,7 +73,10 @@ export function startPlannerChild(): PlannerChild {
     load(planner, sdl) {
       const loaded = Promise.withResolvers<undefined>();
       loads.set(planner, loaded);
-      const limit = setTimeout(() => child.kill('SIGKILL'), LOAD_LIMIT_MS);
+      const limit = setTimeout(() => {
+        reason = 'limit';
+        child.kill('SIGKILL');
+      }, LOAD_LIMIT_MS);
       send({ kind: 'load', planner, sdl });
       return loaded.promise.finally(() => clearTimeout(limit));
     },
@@ -76,6 +88,9 @@ export function startPlannerChild(): PlannerChild {
       return planned.promise;
     },
     drop: (planner) => send({ kind: 'drop', planner }),
-    end: () => void child.kill('SIGKILL'),
+    end() {
+      reason = undefined;
+      child.kill('SIGKILL');
+    },
   };
 }

@@ -1,5 +1,6 @@
 import type { QueryPlan } from '@graphql-hive/router-query-planner';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import { Counter, type Registry } from 'prom-client';
 import { type AskPlanner, type PlanQuestion, ProcessLostError } from '../execution/planner.ts';
 import { createHosts, type Hosts, type Place } from './hosts.ts';
 
@@ -17,8 +18,14 @@ export interface Planners extends Actor {
   isStopped(): boolean;
 }
 
-export function createPlanners(): Planners {
-  const hosts = createHosts();
+export function createPlanners(metrics: Registry): Planners {
+  const lost = new Counter({
+    name: 'rollcall_federation_planners_lost_total',
+    help: 'Processes of planners that have ended by themselves, or because a plan was beyond a limit.',
+    labelNames: ['reason'],
+    registers: [metrics],
+  });
+  const hosts = createHosts((reason) => lost.inc({ reason }));
   return {
     name: 'planners',
     start: async () => {},

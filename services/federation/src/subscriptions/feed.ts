@@ -2,6 +2,7 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { failedCall, readErrors } from '../execution/errors.ts';
 import type { GraphAnswer, GraphOperation, PlannedSubscription } from '../execution/graph.ts';
 import { type GraphError, SourceErrors, type SubgraphAnswer } from '../execution/types.ts';
+import type { EndReason } from './subscription-metrics.ts';
 
 /** Who has subscribed. */
 export interface Listener<Context> {
@@ -24,8 +25,10 @@ export interface FeedDeps<Context> {
   /** For one event. */
   readonly deadlineMs: number;
   readonly log: Logger;
+  /** Called with each event. */
+  readonly onEvent: () => void;
   /** Called once it is over, whoever ended it. */
-  readonly onEnd: () => void;
+  readonly onEnd: (reason: EndReason) => void;
 }
 
 const LATE: GraphError = {
@@ -54,7 +57,7 @@ export class Feed<Context> {
     this.#listeners.add(listener);
     if (this.#listeners.size === 1) void this.#run(listener.context);
     return () => {
-      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#finish();
+      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#finish('left');
     };
   }
 
@@ -65,19 +68,20 @@ export class Feed<Context> {
     return true;
   }
 
-  end(errors?: readonly GraphError[]): void {
+  /** Tells all who listen. @param errors why it ends; undefined: it is complete. */
+  end(reason: EndReason, errors?: readonly GraphError[]): void {
     const listeners = [...this.#listeners];
     this.#listeners.clear();
-    this.#finish();
+    this.#finish(reason);
     for (const listener of listeners) listener.end(errors);
   }
 
-  #finish(): void {
+  #finish(reason: EndReason): void {
     if (this.#over.signal.aborted) return;
-    const reason = new Error('The subscription is over');
-    this.#over.abort(reason);
-    this.#event?.abort(reason);
-    this.#deps.onEnd();
+    const over = new Error('The subscription is over');
+    this.#over.abort(over);
+    this.#event?.abort(over);
+    this.#deps.onEnd(reason);
   }
 
   /** One event after the other: they come in the order in which they happened. */
@@ -86,13 +90,14 @@ export class Feed<Context> {
     const planned = this.#planned;
     try {
       for await (const event of planned.open(context, signal)) {
+        this.#deps.onEvent();
         const answer = JSON.stringify(await this.#answerTo(event));
         signal.throwIfAborted();
         for (const listener of this.#listeners) listener.next(answer);
       }
-      this.end();
+      this.end('complete');
     } catch (error) {
-      if (!signal.aborted) this.end(errorsOf(error, planned.source.subgraph));
+      if (!signal.aborted) this.end('failed', errorsOf(error, planned.source.subgraph));
     }
   }
 

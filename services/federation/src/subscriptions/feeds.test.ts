@@ -1,3 +1,4 @@
+import { systemClock } from '@rollcall/platform/clock.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { GraphQLError } from 'graphql/index.js';
 import { Registry } from 'prom-client';
@@ -66,25 +67,30 @@ function source() {
 
 const SOURCE = { subgraph: 'clock', query: 'subscription{ticks}', variables: {}, kind: 'subscription' } as const;
 
-function feedsOf<Context>(graph: () => Graph<Context> | undefined, deadlineMs = 10_000) {
+function feedsOf<Context>(
+  graph: () => Graph<Context> | undefined,
+  { deadlineMs = 10_000, metrics = new Registry() }: { readonly deadlineMs?: number; readonly metrics?: Registry } = {},
+) {
   return createFeeds<Context>({
     graph,
     deadlineMs,
     endingMs: 0,
+    clock: systemClock,
     log: createLogger('test', 'silent'),
-    metrics: new Registry(),
+    metrics,
   });
 }
 
-function begun(answer: PlannedSubscription<string>['answer'], deadlineMs?: number) {
+function begun(answer: PlannedSubscription<string>['answer'], deadlineMs = 10_000) {
+  const metrics = new Registry();
   const events = source();
   const planned: PlannedSubscription<string> = {
     source: SOURCE,
     open: (context, signal) => events.open(context, signal),
     answer,
   };
-  const feeds = feedsOf<string>(() => undefined, deadlineMs);
-  return { ...events, join: (heard: Heard) => feeds.join({ key: 'same', operation, planned }, heard) };
+  const feeds = feedsOf<string>(() => undefined, { deadlineMs, metrics });
+  return { ...events, metrics, join: (heard: Heard) => feeds.join({ key: 'same', operation, planned }, heard) };
 }
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000 });
@@ -101,6 +107,30 @@ test('events are answered in the name of who came last, and of who is left', asy
   feed.bring(() => ({ data: 2 }));
   await until(() => expect(first.answers.at(-1)).toBe('{"data":{"data":2,"context":"first"}}'));
   expect(second.answers).toHaveLength(1);
+});
+
+test('events are counted, and subscriptions that are over by why', async () => {
+  const feed = begun(async () => ({ data: {} }));
+  const [first, second, third] = [listener('a'), listener('b'), listener('c')];
+  feed.join(first)();
+  feed.join(second);
+  feed.bring(
+    () => ({ data: 1 }),
+    () => {
+      throw new Error('The service is gone');
+    },
+  );
+  await until(() => expect(second.ended).toBeDefined());
+  feed.join(third);
+  feed.bring(() => ({ data: 2 }));
+  await until(() => expect(third.answers).toHaveLength(1));
+  const counted = (await feed.metrics.metrics()).split('\n').filter((line) => /^[a-z_]+[{ ]/.test(line));
+  expect(counted.toSorted((a, b) => a.localeCompare(b))).toEqual([
+    'rollcall_federation_events_total{service="clock"} 2',
+    'rollcall_federation_subscriptions 1',
+    'rollcall_federation_subscriptions_ended_total{service="clock",reason="failed"} 1',
+    'rollcall_federation_subscriptions_ended_total{service="clock",reason="left"} 1',
+  ]);
 });
 
 test('the next event is taken once the last one is answered', async () => {

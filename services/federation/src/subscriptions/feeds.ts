@@ -1,10 +1,12 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '@rollcall/platform/clock.ts';
 import { ServiceError } from '@rollcall/platform/errors.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { Graph, PlannedSubscription } from '../execution/graph.ts';
 import type { GraphError } from '../execution/types.ts';
 import { Feed, type Listener, type SubscribedOperation } from './feed.ts';
+import { createSubscriptionMetrics } from './subscription-metrics.ts';
 
 export interface FeedsDeps<Context> {
   /** The graph in force, or what a contract shows of it; undefined: none. */
@@ -13,6 +15,7 @@ export interface FeedsDeps<Context> {
   readonly deadlineMs: number;
   /** Those that another graph ends do so over this time; 5 s when absent. */
   readonly endingMs?: number;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
 }
@@ -47,23 +50,28 @@ const CHANGED: GraphError = {
 
 /** Subscriptions at subgraphs, shared by those of one caller that ask for the same (docs/decisions/0486). */
 export function createFeeds<Context>(deps: FeedsDeps<Context>): Feeds<Context> {
-  const { graph, deadlineMs, endingMs = ENDING_MS, log, metrics } = deps;
+  const { graph, deadlineMs, endingMs = ENDING_MS, clock, log, metrics } = deps;
   /** With their keys. */
   const feeds = new Map<Feed<Context>, string | undefined>();
   /** Those that somebody may join. */
   const byKey = new Map<string, Feed<Context>>();
   const ending = new Set<Feed<Context>>();
-  void new Gauge({
-    name: 'rollcall_federation_subscriptions',
-    help: 'Subscriptions at services of the graph.',
-    registers: [metrics],
-    collect() {
-      this.set(feeds.size);
-    },
-  });
+  const isKnown = (service: string) => graph(undefined)?.subgraphs.has(service) === true;
+  const observed = createSubscriptionMetrics({ metrics, clock, isKnown, open: () => feeds.size });
 
   function begin({ key, operation, planned }: Joining<Context>): Feed<Context> {
-    const feed: Feed<Context> = new Feed({ operation, planned, deadlineMs, log, onEnd: () => remove(feed) });
+    const service = planned.source.subgraph;
+    const feed: Feed<Context> = new Feed({
+      operation,
+      planned,
+      deadlineMs,
+      log,
+      onEvent: () => observed.event(service),
+      onEnd(reason) {
+        remove(feed);
+        observed.ended(service, reason);
+      },
+    });
     feeds.set(feed, key);
     if (key !== undefined) byKey.set(key, feed);
     return feed;
@@ -85,7 +93,7 @@ export function createFeeds<Context>(deps: FeedsDeps<Context>): Feeds<Context> {
     if (!feeds.has(feed) || ending.has(feed)) return;
     close(feed);
     ending.add(feed);
-    setTimeout(() => feed.end([CHANGED]), Math.random() * endingMs).unref();
+    setTimeout(() => feed.end('changed', [CHANGED]), Math.random() * endingMs).unref();
   }
 
   /** @returns those that cannot be planned now, but may be later. */

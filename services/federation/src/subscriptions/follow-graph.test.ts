@@ -1,3 +1,4 @@
+import { systemClock } from '@rollcall/platform/clock.ts';
 import { commonError } from '@rollcall/platform/common-errors.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { buildSchema } from 'graphql/index.js';
@@ -30,7 +31,14 @@ function following(plan: (count: number) => PlannedSubscription<unknown>) {
     close: () => undefined,
   };
   const inForce = () => graph;
-  const feeds = createFeeds<unknown>({ graph: inForce, deadlineMs: 10_000, endingMs: 0, log, metrics: new Registry() });
+  const feeds = createFeeds<unknown>({
+    graph: inForce,
+    deadlineMs: 10_000,
+    endingMs: 0,
+    clock: systemClock,
+    log,
+    metrics: new Registry(),
+  });
   return { feeds, asked, inForce };
 }
 

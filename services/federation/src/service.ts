@@ -28,6 +28,7 @@ import { createGraphBuilder, shownBy } from './graphs/build-graph.ts';
 import { createCurrent } from './graphs/current.ts';
 import { createGraphFile } from './graphs/graph-file.ts';
 import { createTrials } from './graphs/trials.ts';
+import { createPlannerMetrics } from './planning/planner-metrics.ts';
 import { createPlanners } from './planning/planners.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { explainRoutes } from './routes/explain.ts';
@@ -180,7 +181,7 @@ function createFederation(
   });
   const store = createGraphStore(database.pool, times);
   const composer = createComposer();
-  const planners = createPlanners(metrics);
+  const planners = createPlanners(createPlannerMetrics(metrics));
   const { limits, contracts } = config;
   const passed = createPassedHeaders(config.headerRules);
   const reachSubgraphs = createReach(context, {

@@ -1,8 +1,8 @@
 import type { QueryPlan } from '@graphql-hive/router-query-planner';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
-import { Counter, type Registry } from 'prom-client';
 import { type AskPlanner, type PlanQuestion, ProcessLostError } from '../execution/planner.ts';
 import { createHosts, type Hosts, type Place } from './hosts.ts';
+import type { LossReason } from './planner-child.ts';
 
 /** The planner of one supergraph. */
 export interface Planner {
@@ -18,14 +18,9 @@ export interface Planners extends Actor {
   isStopped(): boolean;
 }
 
-export function createPlanners(metrics: Registry): Planners {
-  const lost = new Counter({
-    name: 'rollcall_federation_planners_lost_total',
-    help: 'Processes of planners that have ended by themselves, or because a plan was beyond a limit.',
-    labelNames: ['reason'],
-    registers: [metrics],
-  });
-  const hosts = createHosts((reason) => lost.inc({ reason }));
+/** @param onLost as of `createHosts`. */
+export function createPlanners(onLost: (reason: LossReason) => void): Planners {
+  const hosts = createHosts(onLost);
   return {
     name: 'planners',
     start: async () => {},

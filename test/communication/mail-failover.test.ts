@@ -98,6 +98,7 @@ test.each([
   ['a recipient', '451 4.7.1 Greylisted', 'failed'],
   ['a recipient', '550 5.7.1 Relaying denied', 'refused'],
   ['a mail', '451 4.3.0 Local error', 'failed'],
+  ['a mail', '552 5.3.4 Message too big', 'refused'],
 ])('where the server says to %s %s, the next provider gets it at once', async (what, said, status) => {
   if (what === 'a mail') toMail = said;
   else toRecipient = said;

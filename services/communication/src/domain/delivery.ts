@@ -11,7 +11,7 @@ import {
 } from './dispatch.ts';
 import type { AttemptEnd, BegunAttempt, DueMessage, MessageChange, SendingStore } from './message-store.ts';
 import { type Channel, type Envelope, type MessageContent, outgoingOf, type Suppressions } from './messages.ts';
-import type { Mailbox, OutgoingMessage, SendOutcome } from './ports.ts';
+import { causesOfMessage, type Mailbox, type OutgoingMessage, type SendOutcome } from './ports.ts';
 import { reasonOfCopy, reasonOfRefused, withReason } from './reasons.ts';
 
 /** A provider, as sending needs it. */
@@ -320,6 +320,6 @@ async function settle(deps: DeliveryDeps, due: DueMessage, signal: AbortSignal):
  */
 function saidByRepeat(outcome: SendOutcome): SendOutcome {
   if (outcome.outcome === 'accepted' || outcome.outcome === 'unknown') return outcome;
-  const isOfMessage = outcome.outcome === 'refused' && (outcome.cause === 'recipient' || outcome.cause === 'content');
+  const isOfMessage = outcome.outcome === 'refused' && causesOfMessage.has(outcome.cause);
   return isOfMessage ? outcome : { outcome: 'unknown', reason: outcome.reason };
 }

@@ -93,6 +93,12 @@ test.each<{ outcome: SendOutcome; hasOther?: boolean; step: object }>([
     step: { event: 'refused', reason: '554' },
   },
   {
+    outcome: { outcome: 'refused', cause: 'size', reason: '413' },
+    hasOther: true,
+    step: { event: 'postponed', delayMs: 0, reason: '413' },
+  },
+  { outcome: { outcome: 'refused', cause: 'size', reason: '413' }, step: { event: 'refused', reason: '413' } },
+  {
     outcome: { outcome: 'refused', cause: 'credentials', reason: '401' },
     hasOther: true,
     step: { event: 'postponed', delayMs: 0, reason: '401' },

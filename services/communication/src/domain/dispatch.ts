@@ -1,5 +1,5 @@
 import { backoffMs } from '@rollcall/platform/retry.ts';
-import type { RefusalCause, SendOutcome, Suppression } from './ports.ts';
+import { causesOfMessage, type RefusalCause, type SendOutcome, type Suppression } from './ports.ts';
 import type { MessageEvent } from './states.ts';
 
 /** A provider of a channel. Priority and weight mean what they do in SRV records (RFC 2782). */
@@ -104,14 +104,14 @@ export function stepAfter(end: AttemptEnd): NextStep {
   const { outcome } = end;
   if (outcome.outcome === 'accepted') return { event: 'accepted' };
   if (outcome.outcome === 'unknown') return { event: 'lost', reason: outcome.reason };
-  if (outcome.outcome === 'failed' || isOfProvider(outcome.cause)) return tryAgain(end, outcome);
+  if (outcome.outcome === 'failed' || mayBeTaken(outcome.cause, end)) return tryAgain(end, outcome);
   const { reason, suppress } = outcome;
   return { event: 'refused', reason, ...(suppress !== undefined && { suppress }) };
 }
 
-/** Whether a refusal is of our account there, so that another provider may take the message. */
-function isOfProvider(cause: RefusalCause): boolean {
-  return cause !== 'recipient' && cause !== 'content';
+/** Whether a message that was refused may yet be taken: there once our account is in order, or by another provider. */
+function mayBeTaken(cause: RefusalCause, { hasOther }: AttemptEnd): boolean {
+  return cause === 'size' ? hasOther : !causesOfMessage.has(cause);
 }
 
 interface NotTaken {

@@ -56,10 +56,13 @@ export interface OutgoingPush extends Outgoing {
 export type OutgoingMessage = OutgoingEmail | OutgoingSms | OutgoingPush;
 
 /**
- * Why a provider does not take a message. `recipient`, `content`: no other would. The others say
- * something of our account: `credentials`, `credit`, `sender` (a number or domain that is not ours).
+ * Why a provider does not take a message. `recipient`, `content`: no other would. `size`: this one
+ * never takes so large a message, and another may. The others say something of our account: `credentials`, `credit`, `sender` (a number or domain that is not ours).
  */
-export type RefusalCause = 'recipient' | 'content' | 'credentials' | 'credit' | 'sender';
+export type RefusalCause = 'recipient' | 'content' | 'size' | 'credentials' | 'credit' | 'sender';
+
+/** Those that say nothing of our account there, nor of the provider. */
+export const causesOfMessage: ReadonlySet<RefusalCause> = new Set(['recipient', 'content', 'size']);
 
 /** Why a recipient is to get nothing more. */
 export interface Suppression {

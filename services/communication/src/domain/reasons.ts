@@ -10,6 +10,7 @@ export const reasons = [
   'opted-out',
   'recipient-refused',
   'content-refused',
+  'too-large',
   'sender-refused',
   'credentials-refused',
   'credit-used-up',
@@ -40,6 +41,7 @@ const SEPARATOR = ': ';
 const REFUSED_FOR = {
   recipient: 'recipient-refused',
   content: 'content-refused',
+  size: 'too-large',
   sender: 'sender-refused',
   credentials: 'credentials-refused',
   credit: 'credit-used-up',

@@ -152,7 +152,7 @@ test.each([
   {
     status: 413,
     body: { reason: 'PayloadTooLarge' },
-    outcome: { outcome: 'refused', cause: 'content', reason: 'PayloadTooLarge' },
+    outcome: { outcome: 'refused', cause: 'size', reason: 'PayloadTooLarge' },
   },
   {
     status: 400,

@@ -40,7 +40,7 @@ export function createApns(settings: ApnsSettings, { clock }: Deps): MessageProv
       const { id, target } = push;
       if (target.platform !== 'apns') return { outcome: 'refused', cause: 'recipient', reason: 'not of apns' };
       const payload = JSON.stringify(payloadOf(push));
-      if (Buffer.byteLength(payload) > MOST_BYTES) return { outcome: 'refused', cause: 'content', reason: 'too large' };
+      if (Buffer.byteLength(payload) > MOST_BYTES) return { outcome: 'refused', cause: 'size', reason: 'too large' };
       const headers = {
         authorization: `bearer ${await tokens.get()}`,
         'apns-id': id,
@@ -91,6 +91,7 @@ function outcomeOf({ status, retryAfter, body }: Http2Answer, { id, now }: Sent)
   }
   if (reason === 'BadTopic' || reason === 'TopicDisallowed') return { outcome: 'refused', cause: 'sender', reason };
   if (status === 403) return { outcome: 'refused', cause: 'credentials', reason };
+  if (status === 413) return { outcome: 'refused', cause: 'size', reason };
   if (status >= 400 && status < 500) return { outcome: 'refused', cause: 'content', reason };
   return { outcome: 'unknown', reason };
 }

@@ -64,6 +64,7 @@ export function outcomeOfStatus({ status, headers }: HttpAnswer, now: Date): Sen
     const waitMs = retryAfterMs(headers['retry-after'], now);
     return { outcome: 'failed', reason, ...(waitMs !== undefined && { retryAfterMs: waitMs }) };
   }
+  if (status === 413) return { outcome: 'refused', cause: 'size', reason };
   if (status >= 400 && status < 500) return { outcome: 'refused', cause: 'content', reason };
   return { outcome: 'unknown', reason };
 }

@@ -5,12 +5,13 @@ import type { Ways } from '../domain/acceptance.ts';
 import { type Way } from '../domain/delivery.ts';
 import { type RouteEntry, routeFor } from '../domain/dispatch.ts';
 import { type Channel, channels, type Envelope } from '../domain/messages.ts';
-import type {
-  NotificationReading,
-  OutgoingMessage,
-  ProviderNotification,
-  ProviderReport,
-  SendOutcome,
+import {
+  causesOfMessage,
+  type NotificationReading,
+  type OutgoingMessage,
+  type ProviderNotification,
+  type ProviderReport,
+  type SendOutcome,
 } from '../domain/ports.ts';
 import {
   type Quota,
@@ -242,7 +243,7 @@ export function signalOf(outcome: SendOutcome): 'good' | 'bad' | 'none' {
     case 'accepted':
       return 'good';
     case 'refused':
-      return outcome.cause === 'recipient' || outcome.cause === 'content' ? 'good' : 'bad';
+      return causesOfMessage.has(outcome.cause) ? 'good' : 'bad';
     case 'failed':
       // A server of mail that defers one recipient, or a provider that asks to wait (SMPP: RMSGQFUL, RTHROTTLED).
       return /^(?:4\d\d|smpp (?:20|88))(?: |$)/.test(outcome.reason) ? 'none' : 'bad';

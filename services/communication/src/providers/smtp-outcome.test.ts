@@ -38,7 +38,21 @@ test.each<{ failure: SmtpFailure; outcome: object }>([
   },
   {
     failure: { code: 'EENVELOPE', command: 'MAIL FROM', responseCode: 552, response: '552 5.3.4 too big' },
-    outcome: { outcome: 'refused', cause: 'content', reason: '552 5.3.4' },
+    outcome: { outcome: 'refused', cause: 'size', reason: '552 5.3.4' },
+  },
+  {
+    failure: { code: 'EENVELOPE', command: 'MAIL FROM', responseCode: 552, response: '552 too big' },
+    outcome: { outcome: 'refused', cause: 'size', reason: '552' },
+  },
+  {
+    failure: { code: 'EMESSAGE', command: 'DATA', responseCode: 552, response: '552 too big' },
+    outcome: { outcome: 'refused', cause: 'size', reason: '552' },
+  },
+  { failure: rcpt(523, 'too big'), outcome: { outcome: 'refused', cause: 'size', reason: '523' } },
+  { failure: rcpt(552, 'full'), outcome: { outcome: 'refused', cause: 'recipient', reason: '552' } },
+  {
+    failure: { code: 'EMESSAGE', command: 'MAIL FROM' },
+    outcome: { outcome: 'refused', cause: 'size', reason: 'EMESSAGE' },
   },
   {
     failure: { code: 'EAUTH', command: 'AUTH PLAIN', responseCode: 535, response: '535 5.7.8 bad password' },

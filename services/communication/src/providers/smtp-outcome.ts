@@ -46,10 +46,15 @@ export function smtpOutcome(failure: SmtpFailure, { to, hasBegun }: Sending): Se
     }
     return { outcome: 'refused', ...refusal };
   }
-  const cause = failure.response === undefined ? WITHOUT_ANSWER[failure.code ?? ''] : undefined;
+  const cause = failure.response === undefined ? causeWithoutAnswer(failure) : undefined;
   const reason = failure.code ?? 'unknown';
   if (hasBegun) return { outcome: 'unknown', reason };
   return cause === undefined ? { outcome: 'failed', reason } : { outcome: 'refused', cause, reason };
+}
+
+/** Before MAIL FROM, nodemailer compares a mail with what the server takes. */
+function causeWithoutAnswer({ code = '', command }: SmtpFailure): RefusalCause | undefined {
+  return code === 'EMESSAGE' && command === 'MAIL FROM' ? 'size' : WITHOUT_ANSWER[code];
 }
 
 /** Whatever else a server says where it ought to say yes or no is no answer. */
@@ -97,13 +102,19 @@ interface Refusal {
   readonly suppress?: Suppression;
 }
 
+/** RFC 1870, section 6, and RFC 3463, section 3.4. Of a recipient, a plain 552 is of a mailbox that is full. */
+function isTooLarge(command: string, responseCode: number | undefined, status: string | undefined): boolean {
+  if (status === '5.3.4' || status === '5.2.3' || responseCode === 523) return true;
+  return responseCode === 552 && status === undefined && command !== 'RCPT TO';
+}
+
 /** Pure. Why a server answered as it did; its words stay out, for they hold addresses. */
 function refusalOf({ code, command = '', response = '', responseCode }: SmtpFailure): Refusal {
   const status = statusCodeOf(response);
   const reason = [responseCode, status].filter((part) => part !== undefined).join(' ');
   if (code === 'EAUTH') return { cause: 'credentials', reason };
-  // The mail is too large (RFC 3463, section 3.4).
-  if (status === '5.3.4' || status === '5.2.3' || command === 'DATA') return { cause: 'content', reason };
+  if (isTooLarge(command, responseCode, status)) return { cause: 'size', reason };
+  if (command === 'DATA') return { cause: 'content', reason };
   // Of us, or by a policy that another server may not have (RFC 3463, section 3.8).
   if (command !== 'RCPT TO' || status?.startsWith('5.7.') === true) return { cause: 'sender', reason };
   const isGone = isUnknownAddress(status);

@@ -178,6 +178,8 @@ function mailOf(email: OutgoingEmail, bounceDomain: string) {
     envelope: {
       from: `bounces+${id}@${bounceDomain}`,
       to: [to, ...cc, ...bcc].map(({ address }) => address),
+      // A server that takes less says no before anything is sent (RFC 1870).
+      size: leastBytes(email),
     },
     from: mailboxOf(from),
     to: mailboxOf(to),
@@ -194,6 +196,12 @@ function mailOf(email: OutgoingEmail, bounceDomain: string) {
     ...(unsubscribeUrl !== undefined && { headers: unsubscribeHeaders(unsubscribeUrl) }),
     dsn: { id, return: 'HDRS', notify: ['FAILURE', 'DELAY'] },
   } as const satisfies SendMailOptions;
+}
+
+/** Pure. What a mail has at least, without its head. */
+function leastBytes({ text, html = '', attachments }: OutgoingEmail): number {
+  const encoded = attachments.map(({ content }) => Math.ceil(content.length / 3) * 4);
+  return encoded.reduce((sum, bytes) => sum + bytes, Buffer.byteLength(text) + Buffer.byteLength(html));
 }
 
 function mailboxOf({ address, name = '' }: Mailbox): { name: string; address: string } {

@@ -67,7 +67,7 @@ test('a message reaches the browser, which alone can read it', async () => {
 test.each([
   { status: 404, outcome: { outcome: 'refused', cause: 'recipient', reason: '404', suppress: { kind: 'token-gone' } } },
   { status: 410, outcome: { outcome: 'refused', cause: 'recipient', reason: '410', suppress: { kind: 'token-gone' } } },
-  { status: 413, outcome: { outcome: 'refused', cause: 'content', reason: '413' } },
+  { status: 413, outcome: { outcome: 'refused', cause: 'size', reason: '413' } },
   { status: 403, outcome: { outcome: 'refused', cause: 'recipient', reason: '403' } },
   { status: 429, headers: { 'retry-after': '9' }, outcome: { outcome: 'failed', reason: '429', retryAfterMs: 9000 } },
   { status: 500, outcome: { outcome: 'unknown', reason: '500' } },
@@ -87,7 +87,7 @@ test('no message goes where the internet does not lead', async () => {
 
 test('what is too large, or for keys that are none, does not leave', async () => {
   const large = await provider().send(push({ body: 'x'.repeat(4000) }), signal);
-  expect(large).toEqual({ outcome: 'refused', cause: 'content', reason: 'too large' });
+  expect(large).toEqual({ outcome: 'refused', cause: 'size', reason: 'too large' });
   const offCurve = Buffer.concat([Buffer.of(4), randomBytes(64)]).toString('base64url');
   const target = { platform: 'webpush', endpoint: url, p256dh: offCurve, auth } as const;
   expect(await provider().send(push({ target }), signal)).toEqual({

@@ -2,7 +2,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { type AddressRule, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import webPush from 'web-push';
-import type { MessageProvider, OutgoingPush, SendOutcome } from '../domain/ports.ts';
+import { causesOfMessage, type MessageProvider, type OutgoingPush, type SendOutcome } from '../domain/ports.ts';
 import { type CallResult, callProvider, outcomeOfStatus, outcomeWithoutAnswer } from './http-call.ts';
 
 export interface WebPushSettings {
@@ -36,7 +36,7 @@ export function createWebPush(
       const { id, target, title, body, data } = push;
       if (target.platform !== 'webpush') return { outcome: 'refused', cause: 'recipient', reason: 'not of webpush' };
       const payload = JSON.stringify({ id, title, body, data });
-      if (Buffer.byteLength(payload) > MOST_BYTES) return { outcome: 'refused', cause: 'content', reason: 'too large' };
+      if (Buffer.byteLength(payload) > MOST_BYTES) return { outcome: 'refused', cause: 'size', reason: 'too large' };
       const { endpoint, p256dh, auth } = target;
       const request = encrypt({ endpoint, keys: { p256dh, auth } }, payload, { vapidDetails: vapid, TTL: ttlSeconds });
       if (request === undefined) return { outcome: 'refused', cause: 'recipient', reason: 'keys' };
@@ -98,6 +98,6 @@ function outcomeOf(answer: CallResult, { id, now }: Sent): SendOutcome {
     return { outcome: 'refused', cause: 'recipient', reason: String(status), suppress: { kind: 'token-gone' } };
   }
   const outcome = outcomeOfStatus(answer, now);
-  const isOfUs = outcome.outcome === 'refused' && outcome.cause !== 'content';
+  const isOfUs = outcome.outcome === 'refused' && !causesOfMessage.has(outcome.cause);
   return isOfUs ? { ...outcome, cause: 'recipient' } : outcome;
 }

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { compose } from '@rollcall/federation/composition/compose.ts';
-import { readGraph } from '@rollcall/federation/execution/graph-source.ts';
 import { PlanLimitError } from '@rollcall/federation/execution/planner.ts';
+import { plannerSource } from '@rollcall/federation/execution/planner-source.ts';
 import { createPlanners, type Planner, type Planners } from '@rollcall/federation/planning/planners.ts';
 import { expect, onTestFinished, test } from 'vitest';
 
@@ -14,7 +14,7 @@ function sourceOf(types = 0): string {
   const more = Array.from({ length: types }, (_, n) => `type T${n} { id: ID name: String }`).join(' ');
   const sdl = `type Query { users: [User] } type User { name: String } ${more}`;
   const { supergraph = '' } = compose([{ name: 'users', url: 'http://users', sdl }]);
-  return readGraph(supergraph, {}).planner.sdl;
+  return plannerSource(supergraph).sdl;
 }
 
 /** @param lost gets why processes were lost. */
@@ -107,7 +107,7 @@ function interfaceOf(types: number): string {
       ${all.map((n) => `type T${n} implements Node @key(fields: "id") { id: ID! ${name}: String ${more} }`).join(' ')}`;
     return { name, url: `http://${name}`, sdl };
   });
-  return readGraph(compose(subgraphs).supergraph ?? '', {}).planner.sdl;
+  return plannerSource(compose(subgraphs).supergraph ?? '').sdl;
 }
 
 test.each([

@@ -195,7 +195,7 @@ function createFederation(
   const file = config.graphFile === undefined ? undefined : createGraphFile(config.graphFile, log);
   const { compose, build } = createTrials({
     compose: composer.compose,
-    build: createGraphBuilder({ readGraph: composer.readGraph, contracts, planners, reachSubgraphs, limits, log }),
+    build: createGraphBuilder({ ...composer, contracts, planners, reachSubgraphs, limits, log }),
     isStopped: () => planners.isStopped(),
   });
   const current = createCurrent({ store, build, file, onSwap, clock, log, metrics });

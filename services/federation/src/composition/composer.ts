@@ -3,6 +3,7 @@ import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { FindBreaks } from '../domain/schemas.ts';
 import { type Contracts, type GraphSource, readGraph } from '../execution/graph-source.ts';
+import { type PlannerSource, plannerSource } from '../execution/planner-source.ts';
 import { findBreaks } from '../usage/breaks.ts';
 import { type Composition, compose, LIMIT_CODE, type SubgraphSource } from './compose.ts';
 import { printIntrospection } from './print-introspection.ts';
@@ -22,13 +23,16 @@ export interface Composer extends Actor {
   readonly breaks: FindBreaks;
   /** As `readGraph`. @throws LimitError. */
   readonly readGraph: (supergraph: string, contracts: Contracts) => Promise<GraphSource>;
+  /** As `plannerSource`. @throws as `readGraph`. */
+  readonly plannerSource: (supergraph: string) => Promise<PlannerSource>;
 }
 
 type Task =
   | { readonly kind: 'compose'; readonly subgraphs: readonly SubgraphSource[] }
   | { readonly kind: 'print'; readonly introspection: string }
   | { readonly kind: 'breaks'; readonly parameters: Parameters<FindBreaks> }
-  | { readonly kind: 'read'; readonly supergraph: string; readonly contracts: Contracts };
+  | { readonly kind: 'read'; readonly supergraph: string; readonly contracts: Contracts }
+  | { readonly kind: 'mend'; readonly supergraph: string };
 
 /** Once it is loaded, the thread says so. */
 const READY = 'ready';
@@ -38,6 +42,7 @@ type Outcome =
   | { readonly sdl: string }
   | { readonly breaks: ReturnType<typeof findBreaks> }
   | { readonly source: GraphSource }
+  | { readonly mended: PlannerSource }
   | { readonly refusal: string };
 
 /** Marks the thread: tests may run in threads of their own. */
@@ -87,6 +92,11 @@ export function createComposer(timeLimitMs = TIME_LIMIT_MS, idleMs = IDLE_MS): C
       const outcome = await thread.run({ kind: 'read', supergraph, contracts });
       if ('source' in outcome) return outcome.source;
       throw new Error('refusal' in outcome ? outcome.refusal : 'The thread did not read');
+    },
+    async plannerSource(supergraph) {
+      const outcome = await thread.run({ kind: 'mend', supergraph });
+      if ('mended' in outcome) return outcome.mended;
+      throw new Error('refusal' in outcome ? outcome.refusal : 'The thread did not mend');
     },
     breaks(...parameters) {
       const breaks = thread.run({ kind: 'breaks', parameters }).then((outcome) => {
@@ -193,6 +203,7 @@ function perform(task: Task): Outcome {
   if (task.kind === 'breaks') return { breaks: findBreaks(...task.parameters) };
   try {
     if (task.kind === 'read') return { source: readGraph(task.supergraph, task.contracts) };
+    if (task.kind === 'mend') return { mended: plannerSource(task.supergraph) };
     return { sdl: printIntrospection(task.introspection) };
   } catch (error) {
     return { refusal: errorMessage(error) };

@@ -99,8 +99,7 @@ export function createSchemas({ store, usage, breaks, changes, readSchema, compo
     async introspect(url, name, signal) {
       const read = await readSchema([url], signal);
       if (read.failure !== undefined) throw federationError(read.failure.code, { message: read.failure.message });
-      const known = await list();
-      const service = name ?? known.find((each) => each.url === url)?.service ?? serviceNameOf(url);
+      const service = name ?? (await list()).find((each) => each.url === url)?.service ?? serviceNameOf(url);
       const after = await changes.make([{ kind: 'told', service, url, sdl: read.sdl }]);
       return foundIn(after, service);
     },

@@ -2,7 +2,6 @@ import { parse } from 'graphql/index.js';
 import { apiPieces } from './api-schema.ts';
 import { type ContractFilter, contractDocument } from './contract.ts';
 import { type CostRules, readCostRules } from './cost-rules.ts';
-import { type PlannerSource, plannerSource } from './planner-source.ts';
 import { publicDocument } from './public-document.ts';
 import { readSupergraph, type Supergraph } from './supergraph.ts';
 
@@ -13,7 +12,6 @@ export interface GraphSource {
   readonly pieces: readonly string[];
   /** The same of each contract that has a query. */
   readonly contracts: ReadonlyMap<string, readonly string[]>;
-  readonly planner: PlannerSource;
   readonly costRules: CostRules;
 }
 
@@ -33,7 +31,6 @@ export function readGraph(sdl: string, contracts: Contracts): GraphSource {
         return contract === undefined ? [] : [[name, apiPieces(contract)]];
       }),
     ),
-    planner: plannerSource(sdl, document),
     costRules: readCostRules(document),
   };
 }

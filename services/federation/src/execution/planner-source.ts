@@ -3,6 +3,7 @@ import {
   type DocumentNode,
   type EnumTypeDefinitionNode,
   Kind,
+  parse,
   print,
   visit,
 } from 'graphql/index.js';
@@ -18,8 +19,9 @@ export interface PlannerSource {
   readonly standIns: StandIns;
 }
 
-/** Pure. @param sdl a supergraph. @param document the same, parsed. */
-export function plannerSource(sdl: string, document: DocumentNode): PlannerSource {
+/** Pure. @param sdl of a supergraph. @throws Error for what is no SDL. */
+export function plannerSource(sdl: string): PlannerSource {
+  const document = parse(sdl, { noLocation: true });
   const names = new Map<string, string>();
   const { document: required, standIns } = withStandIns(mendSupergraph(document));
   const mended = ownersFirst(required, names);

@@ -7,6 +7,7 @@ import { createGraph, type Graph, type GraphParts } from '../execution/graph.ts'
 import type { Contracts, GraphSource } from '../execution/graph-source.ts';
 import type { OperationLimits } from '../execution/limits.ts';
 import { planBy } from '../execution/planner.ts';
+import type { PlannerSource } from '../execution/planner-source.ts';
 import type { Planners } from '../planning/planners.ts';
 import type { InForce } from './current.ts';
 
@@ -19,8 +20,10 @@ export type SubgraphReach<Context> = Pick<GraphParts<Context>, 'callSubgraph' | 
 export interface GraphBuilderDeps<Context> {
   /** Off the event loop. */
   readonly readGraph: (supergraph: string, contracts: Contracts) => Promise<GraphSource>;
+  /** Off the event loop. */
+  readonly plannerSource: (supergraph: string) => Promise<PlannerSource>;
   readonly contracts: Contracts;
-  readonly planners: Planners;
+  readonly planners: Pick<Planners, 'load'>;
   readonly limits: OperationLimits;
   readonly log: Logger;
   /** @param urls of subgraphs, by name. */
@@ -41,19 +44,24 @@ export interface GraphWithContracts<Context> extends Graph<Context> {
 export function createGraphBuilder<Context>(
   deps: GraphBuilderDeps<Context>,
 ): (supergraph: string) => Promise<GraphWithContracts<Context>> {
-  const { readGraph, contracts, planners, reachSubgraphs, limits, log } = deps;
+  const { readGraph, plannerSource, contracts, planners, reachSubgraphs, limits, log } = deps;
   return async (sdl) => {
-    const { supergraph, costRules, planner: source, ...pieces } = await readGraph(sdl, contracts);
-    const schema = await inTurns(apiSchemaSteps(pieces.pieces));
-    const ofContracts = await contractSchemas(pieces.contracts, log);
-    const planner = await planners.load(source.sdl);
+    // The planner takes longest, in its own process.
+    const [loaded, read] = await Promise.allSettled([loadPlanner(sdl), readSchemas(sdl)]);
+    if (loaded.status === 'rejected') throw loaded.reason;
+    const { planner, source } = loaded.value;
+    if (read.status === 'rejected') {
+      planner.close();
+      throw read.reason;
+    }
+    const { supergraph, costRules, schema, ofContracts } = read.value;
     const parts = {
       supergraph,
       schema,
       makePlan: planBy(planner.ask, source),
       costRules,
       limits,
-      keptBytes: Math.floor(KEPT_BYTES / (pieces.contracts.size + 1)),
+      keptBytes: Math.floor(KEPT_BYTES / (ofContracts.size + 1)),
       ...reachSubgraphs(supergraph.subgraphs),
       close: () => planner.close(),
     };
@@ -62,6 +70,17 @@ export function createGraphBuilder<Context>(
     );
     return { ...createGraph(parts), contracts: new Map(graphs) };
   };
+
+  async function loadPlanner(sdl: string) {
+    const source = await plannerSource(sdl);
+    return { planner: await planners.load(source.sdl), source };
+  }
+
+  async function readSchemas(sdl: string) {
+    const { supergraph, costRules, pieces, contracts: ofContracts } = await readGraph(sdl, contracts);
+    const schema = await inTurns(apiSchemaSteps(pieces));
+    return { supergraph, costRules, schema, ofContracts: await contractSchemas(ofContracts, log) };
+  }
 }
 
 /** One that cannot be built is left out: it must not hold up the graph. */

@@ -4,6 +4,7 @@ import { createGraph, type Graph, type GraphAnswer, type GraphRequest } from '..
 import { readGraph } from '../execution/graph-source.ts';
 import type { OperationLimits } from '../execution/limits.ts';
 import { createPlanner, planBy } from '../execution/planner.ts';
+import { plannerSource } from '../execution/planner-source.ts';
 import type { JsonObject, SubgraphAnswer, SubgraphCall } from '../execution/types.ts';
 import { allSteps } from './steps.ts';
 import { type SubgraphSource, TestSubgraph } from './subgraph.ts';
@@ -70,7 +71,8 @@ export function federate(
   const calls: SubgraphCall[] = [];
   let plans = 0;
   const source = readGraph(supergraph, {});
-  const planner = createPlanner(source.planner.sdl);
+  const planned = plannerSource(supergraph);
+  const planner = createPlanner(planned.sdl);
   const counted: typeof planner = async (...asked) => {
     plans += 1;
     if (federated.planFault !== undefined) throw federated.planFault;
@@ -79,7 +81,7 @@ export function federate(
   const graph = createGraph<undefined>({
     supergraph: source.supergraph,
     schema: allSteps(apiSchemaSteps(source.pieces)),
-    makePlan: planBy(counted, source.planner),
+    makePlan: planBy(counted, planned),
     costRules: source.costRules,
     limits: { ...LIMITS, ...limits },
     keptBytes,

@@ -57,9 +57,12 @@ type Field = FieldDefinitionNode | InputValueDefinitionNode;
 
 function fieldsOf(sdl: string, name: string): readonly Field[] | undefined {
   for (const definition of parse(sdl).definitions) {
-    const { kind } = definition;
-    if (kind !== Kind.OBJECT_TYPE_DEFINITION && kind !== Kind.INPUT_OBJECT_TYPE_DEFINITION) continue;
-    if (definition.name.value === name) return definition.fields;
+    // A subgraph extends the root types.
+    const isObject =
+      definition.kind === Kind.OBJECT_TYPE_DEFINITION ||
+      definition.kind === Kind.OBJECT_TYPE_EXTENSION ||
+      definition.kind === Kind.INPUT_OBJECT_TYPE_DEFINITION;
+    if (isObject && definition.name.value === name) return definition.fields;
   }
   return undefined;
 }

@@ -2,7 +2,6 @@ import { Liquid, RenderError, type Template } from 'liquidjs';
 
 /** Of one source, in characters. */
 const PARSE_LIMIT = 262_144;
-const RENDER_LIMIT_MS = 250;
 /** Objects and characters that filters make. */
 const MEMORY_LIMIT = 2_000_000;
 /** Of what comes out, in characters. */
@@ -25,7 +24,6 @@ function createEngine(escaping: Escaping): Liquid {
     lenientIf: true,
     ownPropertyOnly: true,
     parseLimit: PARSE_LIMIT,
-    renderLimit: RENDER_LIMIT_MS,
     memoryLimit: MEMORY_LIMIT,
     // Nothing is ever read from files.
     templates: {},

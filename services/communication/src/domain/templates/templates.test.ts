@@ -207,7 +207,7 @@ test.each([
 ])('rendering %s ends with a fault, soon', async (text) => {
   const startedMs = performance.now();
   expect(await preview(of({ text }), {})).toEqual({
-    faults: [{ path: '', message: expect.stringContaining('limit exceeded') }],
+    faults: [{ path: '', message: expect.stringMatching(/limit exceeded|takes longer than/) }],
   });
   expect(performance.now() - startedMs).toBeLessThan(30_000);
 });

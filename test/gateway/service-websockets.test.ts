@@ -101,6 +101,24 @@ const closeOf = async (socket: WebSocket) => {
 
 const init = (payload: object) => JSON.stringify({ type: 'connection_init', payload });
 
+test('operations of GraphQL count as requests', async () => {
+  const free = await tokenOf(gateway, await createClient(namespace, { id: 'free', tier: 'Free' }));
+  const socket = await join('/api/graphql', ['graphql-transport-ws'], bearer(free));
+  const answers: { readonly id?: string; readonly type: string; readonly payload?: unknown }[] = [];
+  socket.on('message', (data: Buffer) => answers.push(JSON.parse(data.toString())));
+  const ids = Array.from({ length: 30 }, (_, index) => String(index));
+  for (const id of ids) socket.send(JSON.stringify({ type: 'subscribe', id, payload: { query: '{ a }' } }));
+  socket.send('{"type":"ping"}');
+  await vi.waitFor(() => expect(answers).toHaveLength(31), WAIT);
+  const refused = answers.filter(({ type }) => type === 'error');
+  // The minute may be over meanwhile.
+  expect(refused.length).toBeGreaterThanOrEqual(10);
+  expect(refused.length).toBeLessThan(30);
+  expect(refused[0]).toMatchObject({ payload: [{ extensions: { code: 'RATE_LIMITED', details: { limit: 10 } } }] });
+  expect(answers).toContainEqual({ type: 'ping' });
+  socket.terminate();
+});
+
 describe('a WebSocket of a service', () => {
   test('passes texts and bytes both ways, and how either side ends it', async () => {
     const socket = await join('/api/v1/chat/room?a=1', ['other', 'chat.v2']);

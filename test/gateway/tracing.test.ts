@@ -346,6 +346,21 @@ test('an upgrade is a span that ends when the connection begins', async () => {
   expect(refused.attributes).toMatchObject({ 'http.response.status_code': 401, 'url.path': '/api/ws' });
 });
 
+test('an upgrade of a service is a span, below which the service begins its part', async () => {
+  const traceId = '9'.repeat(32);
+  const socket = new WebSocket(`${gateway.url.replace('http', 'ws')}/api/v1/shop/live?token=hunter2`, {
+    headers: { traceparent: `00-${traceId}-${SPAN}-01`, authorization: `Bearer ${token}` },
+  });
+  socket.on('error', () => undefined);
+  // It has none, and answers as a request.
+  await once(socket, 'unexpected-response');
+  socket.terminate();
+  const { server } = split(await collector.trace(traceId, (spans) => spans.length > 0));
+  expect(server).toMatchObject({ name: 'GET /api/v1/{service}', parentId: SPAN });
+  expect(server.attributes).toMatchObject({ 'rollcall.client': 'tests', 'url.path': '/api/v1/shop/live' });
+  expect(shop.requests.at(-1)?.headers['traceparent']).toBe(`00-${traceId}-${server.spanId}-01`);
+});
+
 describe('a gateway of its own', () => {
   test('that samples nothing exports nothing, and says so to services, whatever the caller records', async () => {
     await using receiver = await startOtlpReceiver();

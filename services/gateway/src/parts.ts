@@ -157,6 +157,7 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
       identity: identity.backend,
       trustedProxies: config.trustedProxies,
       accessLog,
+      tracing: requestTracing,
       clock,
       log,
       metrics,

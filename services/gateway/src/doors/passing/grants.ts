@@ -12,7 +12,6 @@ import { type Destination, type Route, scopesFor } from '../../upstream/routing/
 import { requestOrigin } from '../request-origin.ts';
 import { findTarget } from '../rest/find-target.ts';
 import { requestHeaders } from '../rest/headers.ts';
-import { givenTraceContext } from '../trace-context.ts';
 import type { AskedUpgrade } from '../websocket/asked-upgrade.ts';
 import { offeredBy } from '../websocket/credentials.ts';
 import { GRAPHQL_PROTOCOL } from './connection-init.ts';
@@ -80,7 +79,7 @@ export async function openGranted(deps: GrantsDeps, { asked, holder, destination
   const { service } = target;
   const identity = holder === undefined ? [] : await identityOf(deps, holder, destination);
   const forwarded = { ...requestOrigin(request, deps.trustedProxies), requestId: names.reqId, service, identity };
-  const headers = requestHeaders(request.rawHeaders, forwarded, givenTraceContext(request.headers));
+  const headers = requestHeaders(request.rawHeaders, forwarded, asked.trace);
   const { protocols } = offeredBy(request);
   return openServiceSocket(deps, { target, path: `${destination.path}${query}`, protocols, headers });
 }

@@ -2,8 +2,10 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { createLiveness, type Liveness } from '@rollcall/platform/websocket/liveness.ts';
 import type { WebSocket } from 'ws';
 import type { Holder } from '../../admission/caller.ts';
+import type { Verdict } from '../../admission/limits.ts';
 import { createRateMeter, type RateMeter } from '../websocket/message-rate.ts';
 import { closeCodes, passedCode } from './close-codes.ts';
+import { hasOperations, readClientMessage, refusedOperation } from './graphql-operations.ts';
 import { limits } from './limits.ts';
 
 export interface PassageDeps {
@@ -12,6 +14,8 @@ export interface PassageDeps {
   /** Undefined: nobody had to say who it is. */
   readonly holder: Holder | undefined;
   readonly stillHolds: (token: string) => boolean;
+  /** Counts an operation of GraphQL as a request. */
+  readonly count: () => Verdict | Promise<Verdict>;
   readonly clock: Clock;
   /** See `createAwakeClock`. */
   readonly awakeMs: number;
@@ -24,13 +28,18 @@ export class Passage {
   readonly #rate: RateMeter = createRateMeter(limits.messageRate);
   #sentFrames = 0;
   #isEnding = false;
+  /** Messages of the client, the first of which is being counted. */
+  readonly #waiting: { readonly data: Buffer; readonly isBinary: boolean }[] = [];
 
   constructor(deps: PassageDeps) {
     this.#deps = deps;
     const { client, service } = deps;
     this.#liveness = createLiveness(limits.heartbeatMs, deps.awakeMs);
     client.on('message', (data: Buffer, isBinary: boolean) => {
-      if (this.#admit()) forward({ data, isBinary }, client, service);
+      if (!this.#admit()) return;
+      if (!hasOperations(service.protocol)) return forward({ data, isBinary }, client, service);
+      this.#waiting.push({ data, isBinary });
+      if (this.#waiting.length === 1) void this.#passInOrder();
     });
     service.on('message', (data: Buffer, isBinary: boolean) => {
       const onSent = () => {
@@ -70,6 +79,29 @@ export class Passage {
     close(this.#deps.service, closeCodes.GOING_AWAY);
   }
 
+  /** Messages keep their order while counts are asked for elsewhere. */
+  async #passInOrder(): Promise<void> {
+    const { client, service } = this.#deps;
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      const { id, isOperation, data } = readClientMessage(next.data);
+      const verdict = isOperation ? await this.#count() : undefined;
+      this.#waiting.shift();
+      if (this.#isEnding) continue;
+      if (verdict?.refusal === undefined) forward({ data, isBinary: next.isBinary }, client, service);
+      else client.send(refusedOperation(service.protocol, id, verdict.refusal));
+    }
+  }
+
+  async #count(): Promise<Verdict> {
+    const { client, service, count } = this.#deps;
+    const verdict = count();
+    if (!(verdict instanceof Promise)) return verdict;
+    client.pause();
+    const decided = await verdict;
+    if (service.bufferedAmount < limits.windowBytes) client.resume();
+    return decided;
+  }
+
   #admit(): boolean {
     if (this.#isEnding) return false;
     const isAdmitted = this.#rate.admit(this.#deps.clock.monotonicMs());
@@ -80,7 +112,7 @@ export class Passage {
 }
 
 interface Message {
-  readonly data: Buffer;
+  readonly data: Buffer | string;
   readonly isBinary: boolean;
   readonly onSent?: () => void;
 }

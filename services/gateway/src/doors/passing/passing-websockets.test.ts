@@ -34,6 +34,7 @@ function door() {
     identity: { headersFor: never, lastingHeadersFor: never, actingFor: never },
     trustedProxies: parseTrustedProxies([]),
     accessLog: undefined,
+    tracing: undefined,
     clock: systemClock,
     log: createLogger('test', 'silent'),
     metrics: new Registry(),

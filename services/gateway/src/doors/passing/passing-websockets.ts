@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { headerFault } from '@rollcall/platform/http/request-head.ts';
+import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { toOriginForm } from '@rollcall/platform/http/request-target.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
@@ -12,9 +13,12 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { type AccessLog, rounded } from '../../access-log.ts';
 import { unauthenticated } from '../../admission/bearer.ts';
 import { answerTo, GatewayError } from '../../errors.ts';
-import { givenTraceContext, traceIdFor } from '../trace-context.ts';
+import { splitTarget } from '../../upstream/routing/path.ts';
+import type { Route } from '../../upstream/routing/table.ts';
+import { routePattern } from '../rest/attempt-span.ts';
 import { AskedUpgrade } from '../websocket/asked-upgrade.ts';
 import { createConnectionSlots } from '../websocket/connection-slots.ts';
+import { createUpgradeSpans, type UpgradeSpans } from '../websocket/upgrade-spans.ts';
 import { closeCodes } from './close-codes.ts';
 import { GRAPHQL_PROTOCOL, readConnectionInit } from './connection-init.ts';
 import { type Grant, type GrantsDeps, grant, openGranted } from './grants.ts';
@@ -25,6 +29,8 @@ import { AnsweredError } from './service-socket.ts';
 export interface PassingWebSocketsDeps extends GrantsDeps {
   /** Undefined: it is off. */
   readonly accessLog: AccessLog | undefined;
+  /** Undefined: upgrades are not traced. */
+  readonly tracing: RequestTracing | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -88,6 +94,7 @@ class Passing {
   readonly #slots = createConnectionSlots(limits);
   /** With what ends each of them, also while it is not known yet who it is. */
   readonly #clients = new Map<WebSocket, (code: number, reason: string) => void>();
+  readonly #spans: UpgradeSpans | undefined;
   readonly #passages = new Set<Passage>();
   /** Subprotocols that services have selected. */
   readonly #selected = new WeakMap<IncomingMessage, string>();
@@ -96,6 +103,8 @@ class Passing {
 
   constructor(deps: PassingWebSocketsDeps) {
     this.#deps = deps;
+    const { tracing, route } = deps;
+    this.#spans = tracing && createUpgradeSpans(tracing, ({ url = '' }) => shownRoute(route, url));
     const handleProtocols = (_offered: ReadonlySet<string>, request: IncomingMessage) =>
       this.#selected.get(request) || false;
     this.#server = new WebSocketServer({ ...SERVER, handleProtocols });
@@ -117,7 +126,8 @@ class Passing {
     // Node has removed its own listener, and a reset must not end the process.
     socket.on('error', () => socket.destroy());
     toOriginForm(request);
-    const asked = new AskedUpgrade(request, traceIdFor(undefined, givenTraceContext(request.headers)), this.#deps);
+    this.#spans?.begin(request, socket);
+    const asked = new AskedUpgrade(request, this.#spans?.of(socket), this.#deps);
     this.#upgrade(asked, { socket, head }).catch((error: unknown) => this.#refuse(error, asked, socket));
   }
 
@@ -137,6 +147,7 @@ class Passing {
     this.#checkSlots();
     const decided = this.#slots.reserve();
     const granted = await grant(this.#deps, asked).finally(decided);
+    this.#spans?.of(raw.socket)?.set({ 'rollcall.client': granted.holder?.caller.subject });
     if (raw.socket.destroyed) return;
     const leave = this.#enter(granted, raw.socket);
     if (!granted.showsTokenLater) return this.#acceptOpened(granted, raw);
@@ -184,6 +195,7 @@ class Passing {
     this.#server.handleUpgrade(asked.request, socket, head, (client) => {
       const { clock, accessLog } = this.#deps;
       const openedAtMs = clock.monotonicMs();
+      this.#spans?.end(socket, 101);
       asked.record({ result: 101 });
       this.#clients.set(client, (code, reason) => client.close(code, reason));
       client.on('error', () => undefined);
@@ -225,10 +237,18 @@ class Passing {
   }
 
   #pass(client: WebSocket, service: WebSocket, granted: Grant): void {
-    const { authenticator, clock } = this.#deps;
-    const { holder } = granted;
+    const { authenticator, requestLimits, clock } = this.#deps;
+    const { holder, destination, asked } = granted;
+    const { socket, headers } = asked.request;
+    const counted = {
+      caller: holder?.caller,
+      remoteAddress: socket.remoteAddress,
+      forwardedFor: headers['x-forwarded-for'],
+      route: destination?.rule?.limits,
+    };
+    const count = () => requestLimits.check(counted);
     const stillHolds = (token: string) => authenticator.stillHolds(token);
-    const passage = new Passage({ client, service, holder, stillHolds, clock, awakeMs: this.#awakeMs });
+    const passage = new Passage({ client, service, holder, stillHolds, count, clock, awakeMs: this.#awakeMs });
     if (client.readyState === client.CLOSED) return;
     client.once('close', () => this.#passages.delete(passage));
     this.#passages.add(passage);
@@ -247,14 +267,25 @@ class Passing {
   #refuse(error: unknown, asked: AskedUpgrade, socket: Duplex): void {
     if (error instanceof AnsweredError) {
       const { status: statusCode, type, body } = error;
+      this.#spans?.end(socket, statusCode);
       asked.record({ result: statusCode });
       answerUpgrade(socket, { statusCode, headers: { ...asked.answerHeaders, 'content-type': type }, body });
       return;
     }
     const answer = answerTo(error);
+    this.#spans?.end(socket, answer.statusCode);
     asked.record({ result: answer.statusCode, code: answer.code });
     if (answer.statusCode === 500) this.#deps.log.error({ err: error }, 'a WebSocket failed');
     refuse(socket, answer, asked.answerHeaders);
+  }
+}
+
+/** The pattern that a path is reached by; undefined: it is none. */
+function shownRoute(route: Route, target: string): string | undefined {
+  try {
+    return routePattern(route(splitTarget(target).path));
+  } catch {
+    return undefined;
   }
 }
 

@@ -6,7 +6,6 @@ import {
   type RequestTracing,
   startRequestSpan,
 } from '@rollcall/platform/http/request-spans.ts';
-import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 
 /**
@@ -20,8 +19,11 @@ export interface UpgradeSpans {
   end(socket: Duplex, status: number): void;
 }
 
-/** @param path of the endpoint. */
-export function createUpgradeSpans(tracing: RequestTracing, path: string): UpgradeSpans {
+/** @param routeOf the pattern of a path; undefined: it leads nowhere. */
+export function createUpgradeSpans(
+  tracing: RequestTracing,
+  routeOf: (request: IncomingMessage) => string | undefined,
+): UpgradeSpans {
   const spans = new WeakMap<Duplex, Span>();
 
   function end(socket: Duplex, status: number | undefined): void {
@@ -34,7 +36,8 @@ export function createUpgradeSpans(tracing: RequestTracing, path: string): Upgra
   return {
     begin(request, socket) {
       const span = startRequestSpan(tracing, request);
-      if (pathOf(request.url) === path) nameSpan(span, { method: request.method ?? '' }, path);
+      const route = routeOf(request);
+      if (route !== undefined) nameSpan(span, { method: request.method ?? '' }, route);
       spans.set(socket, span);
       socket.once('close', () => end(socket, undefined));
     },

@@ -14,7 +14,6 @@ import { unauthenticated } from '../../admission/bearer.ts';
 import type { Authenticator, Holder } from '../../admission/caller.ts';
 import type { Limits } from '../../admission/limits.ts';
 import { answerTo, GatewayError } from '../../errors.ts';
-import { givenTraceContext, traceIdFor } from '../trace-context.ts';
 import { AskedUpgrade, type Names } from './asked-upgrade.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
@@ -62,7 +61,10 @@ type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) =>
 export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   const { slots, stats, log } = deps;
   const server = createHandshake(deps.limits);
-  const spans = deps.tracing === undefined ? undefined : createUpgradeSpans(deps.tracing, PATH);
+  const spans =
+    deps.tracing === undefined
+      ? undefined
+      : createUpgradeSpans(deps.tracing, ({ url }) => (pathOf(url) === PATH ? PATH : undefined));
   const upgrading = new WeakMap<IncomingMessage, AskedUpgrade>();
 
   function checkSlots(): void {
@@ -134,8 +136,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     socket.on('error', () => socket.destroy());
     toOriginForm(request);
     spans?.begin(request, socket);
-    const traceId = traceIdFor(spans?.of(socket), givenTraceContext(request.headers));
-    const asked = new AskedUpgrade(request, traceId, deps);
+    const asked = new AskedUpgrade(request, spans?.of(socket), deps);
     upgrading.set(request, asked);
     upgrade(asked, socket, head).catch((error: unknown) => fail(error, request, socket));
   };

@@ -37,6 +37,13 @@ async function migrations(files: Record<string, string>): Promise<string> {
 const first = { '0001-things.sql': 'CREATE TABLE things (id int PRIMARY KEY); INSERT INTO things VALUES (1);' };
 const second = { ...first, '0002-names.sql': 'SELECT pg_sleep(0.2); ALTER TABLE things ADD COLUMN name text;' };
 
+async function isValid(pool: Pool): Promise<readonly unknown[]> {
+  const found = await pool.query(
+    "SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('thing.things_by_id')",
+  );
+  return found.rows;
+}
+
 describe('migrations', () => {
   let url: string;
 
@@ -97,6 +104,47 @@ describe('migrations', () => {
   test('of a release that is older than the database are no reason to fail', async () => {
     await run(await migrations(second));
     await expect(run(await migrations(first))).resolves.toBeDefined();
+  });
+
+  const withIndex = {
+    ...first,
+    '0002-by-id.concurrently.sql': 'CREATE INDEX CONCURRENTLY IF NOT EXISTS things_by_id ON things (id);',
+    '0003-more.sql': 'CREATE TABLE more (id int);',
+  };
+  test('that make an index while its table is written are applied once, and last', async () => {
+    await run(await migrations(first));
+    const writer = await poolFor(url).connect();
+    onTestFinished(() => writer.release(true));
+    // In a transaction, the index would have to wait for the end of this one, and all writers for the index.
+    await writer.query('BEGIN; INSERT INTO things VALUES (2)');
+    const directory = await migrations(withIndex);
+    const all = Promise.all(Array.from({ length: 3 }, () => run(directory)));
+    const other = poolFor(url);
+    const building = `SELECT FROM pg_stat_activity WHERE datname = current_database()
+      AND query LIKE 'CREATE INDEX%' AND wait_event_type = 'Lock'`;
+    await expect.poll(async () => (await other.query(building)).rowCount, { timeout: 30_000 }).toBe(1);
+    await other.query('INSERT INTO things VALUES (3)');
+    await writer.query('COMMIT');
+    const [pool = other] = await all;
+    expect(await isValid(pool)).toEqual([{ valid: true }]);
+    const { rows } = await pool.query('SELECT name FROM migrations ORDER BY applied_at');
+    expect(rows.map(({ name }) => name)).toEqual(['0001-things.sql', '0003-more.sql', '0002-by-id.concurrently.sql']);
+  });
+
+  test('that were cut off in an index make it anew', async () => {
+    const pool = await run(await migrations(first));
+    await pool.query('INSERT INTO things SELECT n FROM generate_series(2, 5) AS n');
+    await pool.query('ALTER TABLE things DROP CONSTRAINT things_pkey; INSERT INTO things VALUES (5)');
+    const unique = {
+      ...first,
+      '0002-by-id.concurrently.sql': 'CREATE UNIQUE INDEX CONCURRENTLY things_by_id ON things (id);',
+    };
+    const directory = await migrations(unique);
+    await expect(run(directory)).rejects.toThrow('could not create unique index');
+    expect(await isValid(pool)).toEqual([{ valid: false }]);
+    await pool.query('DELETE FROM things WHERE id = 5');
+    await run(directory);
+    expect(await isValid(pool)).toEqual([{ valid: true }]);
   });
 
   test('pages follow one another, and each has the length of the whole list', async () => {

@@ -6,8 +6,8 @@ import {
   Kind,
   parse,
   type SelectionSetNode,
-  visit,
 } from 'graphql/index.js';
+import { withDefinitions } from './definitions.ts';
 import { argumentOf, joinField, subgraphsOf, withArgument } from './join-directives.ts';
 
 /**
@@ -17,13 +17,12 @@ import { argumentOf, joinField, subgraphsOf, withArgument } from './join-directi
  * @returns the document itself where nothing of that kind is required.
  */
 export function mendSupergraph(document: DocumentNode): DocumentNode {
-  return visit(document, {
-    InterfaceTypeDefinition(node): InterfaceTypeDefinitionNode | undefined {
-      const { all, asObject } = subgraphsOf(node);
-      const byField = requirers(node, asObject);
-      if (byField.size === 0) return undefined;
-      return { ...node, fields: node.fields?.map((field) => withExternals(field, byField, all)) ?? [] };
-    },
+  return withDefinitions(document, (node) => {
+    if (node.kind !== Kind.INTERFACE_TYPE_DEFINITION) return node;
+    const { all, asObject } = subgraphsOf(node);
+    const byField = requirers(node, asObject);
+    if (byField.size === 0) return node;
+    return { ...node, fields: node.fields?.map((field) => withExternals(field, byField, all)) ?? [] };
   });
 }
 

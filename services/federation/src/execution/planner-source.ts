@@ -1,12 +1,5 @@
-import {
-  type ConstDirectiveNode,
-  type DocumentNode,
-  type EnumTypeDefinitionNode,
-  Kind,
-  parse,
-  print,
-  visit,
-} from 'graphql/index.js';
+import { type ConstDirectiveNode, type DocumentNode, Kind, parse, print } from 'graphql/index.js';
+import { withDefinitions } from './definitions.ts';
 import { argumentOf, subgraphsOf } from './join-directives.ts';
 import { mendSupergraph } from './mend-supergraph.ts';
 import { type StandIns, withStandIns } from './stand-ins.ts';
@@ -37,16 +30,14 @@ export function plannerSource(sdl: string): PlannerSource {
 function ownersFirst(document: DocumentNode, names: Map<string, string>): DocumentNode {
   const owners = ownersBySubgraph(document);
   if (owners.size === 0) return document;
-  return visit(document, {
-    EnumTypeDefinition(node): EnumTypeDefinitionNode | undefined {
-      if (node.name.value !== 'join__Graph') return undefined;
-      const order = inOrder(node.values?.map(({ name }) => name.value) ?? [], owners);
-      const values = node.values?.map((value) => {
-        const place = String(order.indexOf(value.name.value)).padStart(5, '0');
-        return { ...value, directives: value.directives?.map((directive) => renamed(directive, place, names)) ?? [] };
-      });
-      return { ...node, values: values ?? [] };
-    },
+  return withDefinitions(document, (node) => {
+    if (node.kind !== Kind.ENUM_TYPE_DEFINITION || node.name.value !== 'join__Graph') return node;
+    const order = inOrder(node.values?.map(({ name }) => name.value) ?? [], owners);
+    const values = node.values?.map((value) => {
+      const place = String(order.indexOf(value.name.value)).padStart(5, '0');
+      return { ...value, directives: value.directives?.map((directive) => renamed(directive, place, names)) ?? [] };
+    });
+    return { ...node, values: values ?? [] };
   });
 }
 

@@ -1,5 +1,6 @@
 import { transformSupergraphToPublicSchema } from '@theguild/federation-composition';
-import { type DocumentNode, visit } from 'graphql/index.js';
+import { type DocumentNode, Kind } from 'graphql/index.js';
+import { withDefinitions } from './definitions.ts';
 
 /**
  * Pure. What clients see of a supergraph. The library leaves hidden types in the unions that they are
@@ -8,7 +9,8 @@ import { type DocumentNode, visit } from 'graphql/index.js';
 export function publicDocument(supergraph: DocumentNode): DocumentNode {
   const document = transformSupergraphToPublicSchema(supergraph);
   const known = new Set(document.definitions.map((node) => ('name' in node ? node.name?.value : undefined)));
-  return visit(document, {
-    UnionTypeDefinition: (node) => ({ ...node, types: node.types?.filter(({ name }) => known.has(name.value)) ?? [] }),
+  return withDefinitions(document, (node) => {
+    if (node.kind !== Kind.UNION_TYPE_DEFINITION) return node;
+    return { ...node, types: node.types?.filter(({ name }) => known.has(name.value)) ?? [] };
   });
 }

@@ -1,5 +1,6 @@
 import {
   type ConstDirectiveNode,
+  type DefinitionNode,
   type DocumentNode,
   type FieldDefinitionNode,
   type FieldNode,
@@ -9,8 +10,8 @@ import {
   parse,
   print,
   type SelectionSetNode,
-  visit,
 } from 'graphql/index.js';
+import { withDefinitions } from './definitions.ts';
 import { argumentOf, nameNode, typeNameOf } from './join-directives.ts';
 
 /**
@@ -35,17 +36,15 @@ type Definition = ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode;
 /** Puts stand-ins into a supergraph. @returns the document itself where there are none. */
 export function withStandIns(document: DocumentNode): { readonly document: DocumentNode; readonly standIns: StandIns } {
   const writer = new StandInWriter(document);
-  const requiring = visit(document, {
-    ObjectTypeDefinition: { leave: (node) => writer.requiring(node) },
-    InterfaceTypeDefinition: { leave: (node) => writer.requiring(node) },
-  });
+  const requiring = withDefinitions(document, (node) => (isDefinition(node) ? writer.requiring(node) : node));
   const { fields, requiredBy } = writer;
   if (fields.size === 0) return { document, standIns: { fields, requiredBy } };
-  const whole = visit(requiring, {
-    ObjectTypeDefinition: { leave: (node) => writer.completed(node) },
-    InterfaceTypeDefinition: { leave: (node) => writer.completed(node) },
-  });
+  const whole = withDefinitions(requiring, (node) => (isDefinition(node) ? writer.completed(node) : node));
   return { document: whole, standIns: { fields, requiredBy } };
+}
+
+function isDefinition(node: DefinitionNode): node is Definition {
+  return node.kind === Kind.OBJECT_TYPE_DEFINITION || node.kind === Kind.INTERFACE_TYPE_DEFINITION;
 }
 
 class StandInWriter {
@@ -58,12 +57,8 @@ class StandInWriter {
   readonly #byType = new Map<string, Set<string>>();
 
   constructor({ definitions }: DocumentNode) {
-    for (const definition of definitions) {
-      const { kind } = definition;
-      if (kind === Kind.OBJECT_TYPE_DEFINITION || kind === Kind.INTERFACE_TYPE_DEFINITION) {
-        this.#definitions.set(definition.name.value, definition);
-      }
-    }
+    for (const definition of definitions)
+      if (isDefinition(definition)) this.#definitions.set(definition.name.value, definition);
   }
 
   /** The type with stand-ins in its requirements. */

@@ -1,5 +1,5 @@
 import { freePorts, preferredPort } from './ports.ts';
-import { smallHeap } from './runtime.ts';
+import { sharedArenas, smallHeap } from './runtime.ts';
 import type { ServiceOptions } from './services.ts';
 import { type PlannedSimulators, planSimulators } from './simulators.ts';
 
@@ -119,6 +119,7 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
       script: 'services/federation/src/main.ts',
       adminPort: federationAdmin,
       env: {
+        ...sharedArenas,
         ...registeredEnvironment(federationPort, databaseUrls.federation),
         ROLLCALL_CLIENT_ID: 'federation',
         ROLLCALL_CLIENT_SECRET_FILE: backends.federationClientSecretFile,

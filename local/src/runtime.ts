@@ -9,10 +9,15 @@ export const runtime = {
   UV_THREADPOOL_SIZE: '16',
 } as const;
 
+/** For federation, which composes in a thread. The chart says the same. */
+export const sharedArenas = {
+  /** For glibc: threads share what they free. */
+  MALLOC_ARENA_MAX: '2',
+} as const;
+
 /** For communication and payment, which hold little. The chart says the same. */
 export const smallHeap = {
   /** V8 collects sooner. */
   NODE_OPTIONS: '--max-semi-space-size=4 --max-old-space-size=384',
-  /** For glibc: threads share what they free. */
-  MALLOC_ARENA_MAX: '2',
+  ...sharedArenas,
 } as const;

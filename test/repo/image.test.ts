@@ -4,7 +4,7 @@ import { cp, glob, mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { freePorts } from '@rollcall/local/ports.ts';
-import { runtime, smallHeap } from '@rollcall/local/runtime.ts';
+import { runtime, sharedArenas, smallHeap } from '@rollcall/local/runtime.ts';
 import { startService, waitUntilReady } from '@rollcall/local/services.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { describe, expect, inject, test } from 'vitest';
@@ -62,8 +62,9 @@ test('Node runs in a cluster as it does here', async () => {
   expect(await imageEnvironment()).toMatchObject(runtime);
   const values = await read('charts/rollcall/values.yaml');
   for (const [name, value] of Object.entries(smallHeap)) {
+    const processes = name in sharedArenas ? 3 : 2;
     const said = [...values.matchAll(new RegExp(`^ +${name}: "?([^"\n]+)"?$`, 'gm'))].map(([, each]) => each);
-    expect({ [name]: said }).toEqual({ [name]: [value, value] });
+    expect({ [name]: said }).toEqual({ [name]: Array(processes).fill(value) });
   }
 });
 

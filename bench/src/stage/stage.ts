@@ -4,7 +4,7 @@ import type { KubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts'
 import { freePorts } from '@rollcall/local/ports.ts';
 import { startPostgres } from '@rollcall/local/postgres.ts';
 import type { ManagedProcess } from '@rollcall/local/processes.ts';
-import { smallHeap } from '@rollcall/local/runtime.ts';
+import { sharedArenas, smallHeap } from '@rollcall/local/runtime.ts';
 import { type ServiceContext, startService, waitUntilReady } from '@rollcall/local/services.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
@@ -137,7 +137,8 @@ export async function startStage(stack: AsyncDisposableStack, options: StageOpti
       start.rollcall('communication', 'services/communication/src/main.ts', { ...smallHeap, ...settings }),
     startPayment: (settings) =>
       start.rollcall('payment', 'services/payment/src/main.ts', { ...smallHeap, ...settings }),
-    startFederation: (settings) => start.rollcall('federation', 'services/federation/src/main.ts', settings),
+    startFederation: (settings) =>
+      start.rollcall('federation', 'services/federation/src/main.ts', { ...sharedArenas, ...settings }),
     createDatabase: (name) => postgres.createDatabase(name),
     startHaproxy: (binary, configuration) => startHaproxy(stack, { ...options, binary, configuration }),
     startPeer: start.peer,

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
 import { codeOf, startFederation } from './federation-service.ts';
+import { graphqlClient, listen } from './graphql-clients.ts';
+import { LIVE_SDL, startLiveSubgraph } from './live-subgraph.ts';
 import { reviews, users } from './shop.ts';
 import { startSubgraph } from './subgraph-server.ts';
 
+const WAIT = { timeout: 30_000 };
 const TAGGED = users.sdl
   .replace('"@external"', '"@external", "@tag"')
   .replace('users: [User!]!', 'users: [User!]! @tag(name: "public")')
@@ -42,6 +45,28 @@ test('a contract shows a part of the graph at an endpoint of its own, and follow
   expect(codeOf(await call('POST', '/graphql/none', { body: { query: '{ __typename }' } }))).toBe('NO_GRAPH');
   expect(codeOf(await call('POST', '/graphql/other', { body: { query: '{ __typename }' } }))).toBe('NOT_FOUND');
   expect(codeOf(await call('POST', '/graphql/constructor', { body: { query: '{ __typename }' } }))).toBe('NOT_FOUND');
+});
+
+test.each(['WebSocket', 'events'] as const)('subscriptions are those of the contract, by %s', async (transport) => {
+  const contracts = { shown: { include: ['public'] } };
+  const { call, service } = await startFederation({ ROLLCALL_CONTRACTS: JSON.stringify(contracts) });
+  const live = await startLiveSubgraph('WebSocket');
+  live.claims(
+    LIVE_SDL.replace('"@key"', '"@key", "@tag"')
+      .replace('User!', 'User! @tag(name: "public")')
+      .replace('name: String!', 'name: String! @tag(name: "public")')
+      .replace('size: Int', 'size: Int @tag(name: "public")'),
+  );
+  await call('POST', '/schemas/introspect', { body: { serviceUrl: live.url, name: 'live' } });
+  const client = graphqlClient(transport, { url: service.url, path: '/api/graphql/shown' });
+  const heard = listen(client, 'subscription { joined { name } }');
+  await expect.poll(() => live.listeners(), WAIT).toBe(1);
+  live.joins({ id: '1', name: 'Ada' });
+  await expect.poll(() => heard.answers, WAIT).toEqual([{ data: { joined: { name: 'Ada' } } }]);
+  const hidden = listen(client, 'subscription { joined { id } }');
+  await expect.poll(() => hidden.ended, WAIT).toBeDefined();
+  expect(JSON.stringify([hidden.answers, hidden.ended])).toContain('INVALID_REQUEST');
+  expect(live.listeners()).toBe(1);
 });
 
 test.each(['[]', 'nonsense', '{"Name": {}}', '{"a": {"includes": []}}', '{"a": {"include": "x"}}'])(

@@ -28,6 +28,8 @@ interface ClientOptions {
   readonly asHeader?: boolean;
   /** Further header fields; by WebSocket in `connection_init`, as browsers have to. */
   readonly fields?: Readonly<Record<string, string>>;
+  /** Of GraphQL; that of the whole graph when absent. */
+  readonly path?: string;
 }
 
 export type Transport = 'WebSocket' | 'events';
@@ -41,7 +43,13 @@ export function graphqlClient(transport: Transport, options: ClientOptions): Gra
   return client;
 }
 
-function webSocketClient({ url, token, asHeader = false, fields = {} }: ClientOptions): GraphqlClient {
+function webSocketClient({
+  url,
+  token,
+  asHeader = false,
+  fields = {},
+  path = '/api/graphql',
+}: ClientOptions): GraphqlClient {
   const shown = token === undefined ? {} : { authorization: `Bearer ${token}` };
   class WithHeaders extends WebSocket {
     constructor(address: string, protocols: string[]) {
@@ -49,16 +57,16 @@ function webSocketClient({ url, token, asHeader = false, fields = {} }: ClientOp
     }
   }
   return createClient({
-    url: `${url.replace('http', 'ws')}/api/graphql`,
+    url: `${url.replace('http', 'ws')}${path}`,
     webSocketImpl: WithHeaders,
     retryAttempts: 0,
     connectionParams: { ...fields, ...(asHeader ? {} : shown) },
   });
 }
 
-function eventsClient({ url, token, fields = {} }: ClientOptions): GraphqlClient {
+function eventsClient({ url, token, fields = {}, path = '/api/graphql' }: ClientOptions): GraphqlClient {
   return createEventsClient({
-    url: `${url}/api/graphql`,
+    url: `${url}${path}`,
     retryAttempts: 0,
     headers: { ...fields, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
   });

@@ -209,6 +209,20 @@ test('a service that is killed ends its subscriptions with an error', async () =
   await ends(heard, [expect.objectContaining({ extensions: code })]);
 });
 
+test('several large answers at once reach a client that reads', async () => {
+  const team = await startTeam();
+  const size = 'x'.repeat(4_000_000);
+  const large = await startSubgraph({
+    sdl: 'type Query { large: String }',
+    resolvers: { Query: { large: () => size } },
+  });
+  await team.call('POST', '/schemas/introspect', { body: { name: 'large', serviceUrl: large.url } });
+  const client = clientOf('WebSocket', team);
+  const all = Array.from({ length: 10 }, () => listen(client, '{ large }'));
+  for (const heard of all) await ends(heard, 'complete');
+  for (const { answers } of all) expect(answers).toEqual([{ data: { large: size } }]);
+});
+
 test('who does not read is cut off, and others go on', async () => {
   const team = await startTeam();
   const token = await team.tokenOf('a');
@@ -224,7 +238,7 @@ test('who does not read is cut off, and others go on', async () => {
   slow.pause();
   const heard = listen(clientOf('WebSocket', team, await team.tokenOf('a', { subject: 'ben' })), JOINED);
   await until(team.live, 2);
-  const name = 'x'.repeat(100_000);
+  const name = 'x'.repeat(1_000_000);
   let count = 0;
   // What the system keeps for who does not read differs from machine to machine.
   await vi.waitFor(async () => {

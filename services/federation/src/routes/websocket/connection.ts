@@ -20,6 +20,7 @@ import {
   nextMessage,
   readMessage,
 } from './messages.ts';
+import { type AllWaiting, Outbox } from './outbox.ts';
 
 type Subscribe = ClientMessage & { readonly type: 'subscribe' };
 
@@ -33,6 +34,7 @@ export interface ConnectionDeps {
   readonly carried: PassedHeaders['carried'];
   readonly begin: BeginOperation;
   readonly clock: Clock;
+  readonly allWaiting: AllWaiting;
   /** See `createAwakeClock`. */
   readonly awakeMs: number;
 }
@@ -40,24 +42,23 @@ export interface ConnectionDeps {
 /** For `connection_init`. */
 const INIT_MS = 10_000;
 const MOST_OPERATIONS = 100;
-/** Who lets so much wait to be read is too slow, whatever comes on top. */
-const MOST_WAITING_BYTES = 1024 * 1024;
 const HEARTBEAT_MS = 20_000;
 
 /** One client on a WebSocket, with its operations. */
 export class Connection {
   readonly #deps: ConnectionDeps;
   readonly #liveness: Liveness;
+  readonly #outbox: Outbox;
   /** What says of each that nobody listens any more. */
   readonly #operations = new Map<string, () => void>();
   readonly #initTimer: NodeJS.Timeout;
   #state: 'opened' | 'identifying' | 'over' | CallContext = 'opened';
-  #sentFrames = 0;
 
   constructor(deps: ConnectionDeps) {
     this.#deps = deps;
     const { socket } = deps;
     this.#liveness = createLiveness(HEARTBEAT_MS, deps.awakeMs);
+    this.#outbox = new Outbox(socket, deps.allWaiting, deps.awakeMs);
     this.#initTimer = setTimeout(() => this.#end(closeCodes.INIT_TIMEOUT, 'connection_init did not come'), INIT_MS);
     socket.on('message', (data: Buffer, isBinary: boolean) => this.#receive(isBinary ? undefined : data.toString()));
     socket.on('pong', (payload: Buffer) => this.#liveness.answered(payload));
@@ -72,8 +73,9 @@ export class Connection {
     const expiresAtMs = typeof this.#state === 'object' ? this.#state.caller?.expiresAtMs : undefined;
     if (expiresAtMs !== undefined && clock.now().getTime() >= expiresAtMs)
       return this.#end(closeCodes.FORBIDDEN, 'the token has expired');
+    if (this.#outbox.isStuck(awakeMs)) return this.#end(closeCodes.TOO_SLOW, 'what waits is not read');
     const verdict = this.#liveness.check(awakeMs, {
-      sentFrames: this.#sentFrames,
+      sentFrames: this.#outbox.sentFrames,
       isWaiting: socket.bufferedAmount > 0,
     });
     if (verdict === 'dead') socket.terminate();
@@ -159,16 +161,13 @@ export class Connection {
   }
 
   #send(text: string): void {
-    if (this.#deps.socket.bufferedAmount > MOST_WAITING_BYTES)
-      return this.#end(closeCodes.TOO_SLOW, 'too much waits to be read');
+    if (this.#outbox.isFull) return this.#end(closeCodes.TOO_SLOW, 'too much waits to be read');
     this.#write(text);
   }
 
   #write(text: string): void {
     if (this.#state === 'over') return;
-    this.#deps.socket.send(text, () => {
-      this.#sentFrames += 1;
-    });
+    this.#outbox.send(text);
   }
 
   #end(code: number, reason: string): void {

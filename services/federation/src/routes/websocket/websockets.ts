@@ -66,6 +66,7 @@ export function createGraphqlWebSockets(deps: GraphqlWebSocketsDeps): GraphqlWeb
   const server = new WebSocketServer(SERVER);
   const limiter = createConcurrencyLimiter({ most: MOST_CONNECTIONS, mostPerKey: MOST_OF_ONE });
   const connections = new Set<Connection>();
+  const allWaiting = { characters: 0 };
   const awake = createAwakeClock(() => deps.clock.monotonicMs(), CHECK_MS * 2);
   let isClosing = false;
   let checks: NodeJS.Timeout | undefined;
@@ -96,7 +97,7 @@ export function createGraphqlWebSockets(deps: GraphqlWebSocketsDeps): GraphqlWeb
   }
 
   function open(socket: WebSocket, { headers }: IncomingMessage, contract: string | undefined): void {
-    const connection = new Connection({ ...deps, socket, headers, contract, awakeMs: awake() });
+    const connection = new Connection({ ...deps, socket, headers, contract, allWaiting, awakeMs: awake() });
     connections.add(connection);
     socket.on('close', () => connections.delete(connection));
     if (isClosing) connection.leave();

@@ -3,9 +3,12 @@ import {
   type ConstValueNode,
   type DirectiveNode,
   type DocumentNode,
+  type FieldDefinitionNode,
   type InterfaceTypeDefinitionNode,
   Kind,
   type NameNode,
+  parse,
+  type SelectionSetNode,
   type TypeNode,
   valueFromASTUntyped,
 } from 'graphql/index.js';
@@ -55,6 +58,16 @@ export function graphNames({ definitions }: DocumentNode): ReadonlyMap<string, s
   );
 }
 
+/** `@join__field` of a field. Without any, each subgraph of the type has the field. */
+export function joinsOf(field: FieldDefinitionNode | undefined): readonly ConstDirectiveNode[] {
+  return field?.directives?.filter(({ name }) => name.value === 'join__field') ?? [];
+}
+
+/** The subgraph that a directive is about, by its name in the supergraph. */
+export function graphOf(join: ConstDirectiveNode): string {
+  return argumentOf(join, 'graph') ?? '';
+}
+
 /** `@join__field` of a subgraph. */
 export function joinField(graph: string): ConstDirectiveNode {
   const directive = { kind: Kind.DIRECTIVE, name: { kind: Kind.NAME, value: 'join__field' } } as const;
@@ -76,4 +89,18 @@ export function typeNameOf(type: TypeNode): string {
 
 export function nameNode(value: string): NameNode {
   return { kind: Kind.NAME, value };
+}
+
+/** The outermost fields of a field set. */
+export function fieldsOf(fieldSet: string | undefined): readonly string[] {
+  if (fieldSet === undefined) return [];
+  const [operation] = parse(`{ ${fieldSet} }`).definitions;
+  return operation?.kind === Kind.OPERATION_DEFINITION ? fieldNames(operation.selectionSet) : [];
+}
+
+function fieldNames({ selections }: SelectionSetNode): readonly string[] {
+  return selections.flatMap((selection) => {
+    if (selection.kind === Kind.FIELD) return [selection.name.value];
+    return selection.kind === Kind.INLINE_FRAGMENT ? fieldNames(selection.selectionSet) : [];
+  });
 }

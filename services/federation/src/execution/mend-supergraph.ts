@@ -4,11 +4,9 @@ import {
   type FieldDefinitionNode,
   type InterfaceTypeDefinitionNode,
   Kind,
-  parse,
-  type SelectionSetNode,
 } from 'graphql/index.js';
 import { withDefinitions } from './definitions.ts';
-import { argumentOf, joinField, subgraphsOf, withArgument } from './join-directives.ts';
+import { argumentOf, fieldsOf, joinField, subgraphsOf, withArgument } from './join-directives.ts';
 
 /**
  * Says of interfaces that a subgraph knows as an object (@interfaceObject) which fields are external
@@ -62,18 +60,4 @@ function withExternals(
 
 function asExternal(join: ConstDirectiveNode): ConstDirectiveNode {
   return withArgument(join, 'external', { kind: Kind.BOOLEAN, value: true });
-}
-
-/** The outermost fields of a field set. */
-function fieldsOf(fieldSet: string | undefined): readonly string[] {
-  if (fieldSet === undefined) return [];
-  const [operation] = parse(`{ ${fieldSet} }`).definitions;
-  return operation?.kind === Kind.OPERATION_DEFINITION ? fieldNames(operation.selectionSet) : [];
-}
-
-function fieldNames({ selections }: SelectionSetNode): readonly string[] {
-  return selections.flatMap((selection) => {
-    if (selection.kind === Kind.FIELD) return [selection.name.value];
-    return selection.kind === Kind.INLINE_FRAGMENT ? fieldNames(selection.selectionSet) : [];
-  });
 }

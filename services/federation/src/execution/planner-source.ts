@@ -1,6 +1,7 @@
 import { type ConstDirectiveNode, type DocumentNode, Kind, parse, print } from 'graphql/index.js';
 import { withDefinitions } from './definitions.ts';
 import { argumentOf, subgraphsOf } from './join-directives.ts';
+import { inKeyOrder } from './key-order.ts';
 import { mendSupergraph } from './mend-supergraph.ts';
 import { type StandIns, withStandIns } from './stand-ins.ts';
 
@@ -16,7 +17,7 @@ export interface PlannerSource {
 export function plannerSource(sdl: string): PlannerSource {
   const document = parse(sdl, { noLocation: true });
   const names = new Map<string, string>();
-  const { document: required, standIns } = withStandIns(mendSupergraph(document));
+  const { document: required, standIns } = withStandIns(inKeyOrder(mendSupergraph(document)));
   const mended = ownersFirst(required, names);
   return { sdl: mended === document ? sdl : print(mended), names, standIns };
 }

@@ -195,3 +195,41 @@ describe('children without a key', () => {
     expect([...graph.asked()].sort()).toEqual(['a', 'b', 'c', 'd']);
   });
 });
+
+/** A service with a requirement, that knows houses by these keys. */
+function areasBy(keys: string) {
+  return {
+    sdl: `${FEDERATION_2} type House ${keys} { id: ID! town: ID! width: Int @external
+      area: String @requires(fields: "width") }`,
+    resolvers: { House: { area: ({ width }: Readonly<Record<string, unknown>>) => `10 by ${String(width)}` } },
+  };
+}
+
+describe('a field with a requirement, of a type that its subgraph knows by several keys', () => {
+  const houses = {
+    sdl: `${FEDERATION_2} type Query { house: House } type House @key(fields: "id") { id: ID! width: Int }`,
+    resolvers: { Query: { house: () => ({ id: 'h1', width: 4 }) } },
+  };
+
+  test.each([
+    ['one that others do not know comes last', '@key(fields: "id") @key(fields: "town")'],
+    ['one has all of another one', '@key(fields: "id") @key(fields: "id town")'],
+    ['one opens nothing', '@key(fields: "id") @key(fields: "town", resolvable: false)'],
+  ])('%s', async (_, keys) => {
+    const graph = federate({ areas: areasBy(keys), houses });
+    expect(await graph.ask('{ house { area } }')).toEqual({ data: { house: { area: '10 by 4' } } });
+    expect(graph.sent('areas')).toEqual([{ __typename: 'House', id: 'h1', width: 4 }]);
+  });
+
+  test('the key that all know may be of two fields', async () => {
+    const both = '@key(fields: "id town") @key(fields: "town")';
+    const graph = federate({
+      areas: areasBy(both),
+      houses: {
+        sdl: houses.sdl.replace('@key(fields: "id") { id: ID!', '@key(fields: "id town") { id: ID! town: ID!'),
+        resolvers: { Query: { house: () => ({ id: 'h1', town: 't', width: 4 }) } },
+      },
+    });
+    expect(await graph.ask('{ house { area } }')).toEqual({ data: { house: { area: '10 by 4' } } });
+  });
+});

@@ -174,7 +174,7 @@ export class Operation {
   async #plan({ conditions, place, withheld }: Planned): ReturnType<Variant['plan']> {
     const { definition, schema, supergraph, partlyHidden, makePlan } = this.#parts;
     const { fragments, names } = this.#scope;
-    const fields = plannedDocument(definition, fragments, { variables: conditions, withheld, names });
+    const fields = plannedDocument(definition, { schema, fragments, variables: conditions, withheld, names });
     const typed = askHiddenTypes(fields, schema, partlyHidden);
     const planned = askInterfaces(typed, schema, supergraph.untypedFields);
     if (!asksSubgraphs(planned)) return undefined;

@@ -74,6 +74,21 @@ describe('simple-interface-object', () => {
     expect(graph.asked()).toEqual(['posts']);
   });
 
+  test.each([
+    '{ anyone { ...F } } fragment F on Named { nick posts }',
+    '{ ... { anyone { ... { nick } ...F } } } fragment F on Named { ... on Named { posts } ... on User @skip(if: true) { age } }',
+  ])('fragments on the interface itself need no owner: %s', async (query) => {
+    expect(await graph.ask(query)).toEqual({
+      data: {
+        anyone: [
+          { nick: 'by root', posts: 2 },
+          { nick: 'by root', posts: 2 },
+        ],
+      },
+    });
+    expect(graph.asked()).toEqual(['posts']);
+  });
+
   test('names of types and fields of types need the owner', async () => {
     expect(await graph.ask('{ anyone { __typename nick name } }')).toEqual({
       data: {
@@ -260,6 +275,10 @@ describe('non-resolvable-interface-object', () => {
   test('fields of the key are answered without a hop', async () => {
     expect(await graph.ask('{ product { id } item { id } }')).toEqual({
       data: { product: { id: 'p1' }, item: { id: 'p2' } },
+    });
+    expect(graph.asked()).toEqual(['a']);
+    expect(await graph.ask('{ item { ...N } } fragment N on Node { ... { id } }')).toEqual({
+      data: { item: { id: 'p2' } },
     });
     expect(graph.asked()).toEqual(['a']);
     expect(await graph.ask('{ b { __typename id name } }')).toEqual({

@@ -97,6 +97,13 @@ describe('provides-on-interface', () => {
     expect(graph.asked()).toEqual(['b']);
   });
 
+  test('also where it is asked by fragments', async () => {
+    const query =
+      '{ media { ...M } } fragment M on Media { id animals { ...A } } fragment A on Animal { id ... { name } }';
+    expect(await graph.ask(query)).toMatchObject({ data: { media: { id: 'm1', animals: [{ name: 'Fido' }, {}] } } });
+    expect(graph.asked()).toEqual(['b']);
+  });
+
   test('and a hop is made for the rest alone', async () => {
     expect(await graph.ask('{ media { animals { name ... on Cat { age } } } }')).toEqual({
       data: { media: { animals: [{ name: 'Fido' }, { name: 'Tom', age: 4 }] } },

@@ -349,6 +349,7 @@ describe('kubectl', () => {
         conditions: [
           { type: 'Ready', status: 'True', reason: 'Static', message: 'm', lastTransitionTime: minutesAgo },
           { type: 'Healthy', status: 'False', reason: 'CheckFails', message: 'm', lastTransitionTime: minutesAgo },
+          { type: 'Composed', status: 'True', reason: 'Composed', message: 'm', lastTransitionTime: minutesAgo },
         ],
       },
     });
@@ -362,9 +363,9 @@ describe('kubectl', () => {
     {
       shortName: 'sreg',
       headings:
-        'NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|CHECK|SINCE|VERSION|HEALTHY|ZONE|WEIGHT|CAPABILITIES|SOURCE|TTL|AGE',
+        'NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|CHECK|SINCE|VERSION|HEALTHY|COMPOSED|ZONE|WEIGHT|CAPABILITIES|SOURCE|TTL|AGE',
       cells:
-        /^shop\|shop\|\|http:\/\/shop:8080\|Registered\|healthy\|Failing\|5m\d*s?\|1.2.3\|False\|eu-1\|50\|\["rest","grpc"\]\|Manifest\|60\|\d+s$/,
+        /^shop\|shop\|\|http:\/\/shop:8080\|Registered\|healthy\|Failing\|5m\d*s?\|1.2.3\|False\|True\|eu-1\|50\|\["rest","grpc"\]\|Manifest\|60\|\d+s$/,
     },
     {
       shortName: 'dj',

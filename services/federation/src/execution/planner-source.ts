@@ -4,6 +4,7 @@ import { argumentOf, subgraphsOf } from './join-directives.ts';
 import { inKeyOrder } from './key-order.ts';
 import { mendSupergraph } from './mend-supergraph.ts';
 import { type StandIns, withStandIns } from './stand-ins.ts';
+import { withTwins } from './twins.ts';
 
 /** A supergraph as the planner gets it. */
 export interface PlannerSource {
@@ -18,7 +19,10 @@ export function plannerSource(sdl: string): PlannerSource {
   const document = parse(sdl, { noLocation: true });
   const names = new Map<string, string>();
   const { document: required, standIns } = withStandIns(inKeyOrder(mendSupergraph(document)));
-  const mended = ownersFirst(required, names);
+  const { document: whole, twins } = withTwins(required);
+  const mended = ownersFirst(whole, names);
+  for (const [twin, name] of twins) names.set(twin, name);
+  for (const [placed, name] of names) names.set(placed, twins.get(name) ?? name);
   return { sdl: mended === document ? sdl : print(mended), names, standIns };
 }
 

@@ -20,6 +20,8 @@ const values: Values = {
     upper: (item) => label(shelf(item, { floor: 1 }), { size: 1 }),
     lower: (item) => label(shelf(item, { floor: 0 }), { size: 1 }),
     small: (item) => label(shelf(item, { floor: 0 }), { size: 0 }),
+    next: ({ id }) => objectOf('Item', (Number(id) % 4) + 1),
+    like: ({ id }) => [objectOf('Item', id), objectOf('Item', 2)],
     all: (item) => [1, 2].map((year) => priceIn(item, { year })).join(),
   },
   Shelf: { label, height: ({ id }) => String(id).length },
@@ -44,7 +46,7 @@ const graph = federate(
       sdl: `${FEDERATION_2} type Item @key(fields: "id") { id: ID! name: String @external price(year: Int): String @external
           shelf(floor: Int!): Shelf @external
           now: String @requires(fields: "price(year: 1)") early: String @requires(fields: "price(year: 0)")
-          any: String @requires(fields: "price name")
+          any: String @requires(fields: "price name") next: Item
           upper: String @requires(fields: "shelf(floor: 1) { label(size: 1) }")
           lower: String @requires(fields: "shelf(floor: 0) { label(size: 1) }")
           small: String @requires(fields: "shelf(floor: 0) { ... on Shelf { label(size: 0) } }") }
@@ -57,13 +59,19 @@ const graph = federate(
           upper: labelOf,
           lower: labelOf,
           small: labelOf,
+          ...resolversOf(values, ['Item', 'next'])['Item'],
         },
       },
     },
     bills: {
       sdl: `${FEDERATION_2} type Item @key(fields: "id") { id: ID! now: String @external price(year: Int): String @external
-          all: String @requires(fields: "now price(year: 2)") }`,
-      resolvers: { Item: { all: ({ now, price: given }) => [now, given].join() } },
+          like: [Item!]! all: String @requires(fields: "now price(year: 2)") }`,
+      resolvers: {
+        Item: {
+          all: ({ now, price: given }) => [now, given].join(),
+          ...resolversOf(values, ['Item', 'like'])['Item'],
+        },
+      },
     },
   },
   WIDE_LIMITS,

@@ -258,3 +258,51 @@ describe('include-skip', () => {
     expect(await graph.ask(query, { variables: { c: true } })).toEqual({ data: { item: { id: '1', always: true } } });
   });
 });
+
+const people = {
+  sdl: `${FEDERATION_2} type Query { boss: Person } type Person @key(fields: "id") { id: ID! born: Int }`,
+  resolvers: {
+    Query: { boss: () => ({ id: '1' }) },
+    Person: { born: ({ id }: Readonly<Record<string, unknown>>) => 1970 + Number(id) },
+  },
+};
+const helperOf = ({ id }: Readonly<Record<string, unknown>>) => ({ __typename: 'Person', id: `${Number(id) + 1}` });
+const ageOf = ({ born }: Readonly<Record<string, unknown>>) => 2026 - Number(born);
+
+describe('a requirement of a type that leads to itself', () => {
+  test.each([
+    [
+      'at once',
+      'helper: Person',
+      '{ boss { helper { age helper { age } } } }',
+      { helper: { age: 54, helper: { age: 53 } } },
+    ],
+    ['through a list', 'helper: [Person]', '{ boss { helper { age } } }', { helper: [{ age: 54 }] }],
+    ['through an interface', 'helper: Being', '{ boss { helper { ... on Person { age } } } }', { helper: { age: 54 } }],
+    [
+      'beside its own',
+      'helper: Person',
+      '{ boss { age rank helper { id age rank } } }',
+      { age: 55, rank: 'R1', helper: { id: '2', age: 54, rank: 'R2' } },
+    ],
+  ])('%s', async (...[, field, query, boss]) => {
+    const isList = field.includes('[');
+    const graph = federate({
+      ages: {
+        sdl: `${FEDERATION_2} interface Being { id: ID! } scalar Years
+          type Person implements Being @key(fields: "id") { id: ID! ${field} rank: String
+            born: Int @external age: Years @requires(fields: "born") }`,
+        resolvers: {
+          Person: {
+            helper: (person) => (isList ? [helperOf(person)] : helperOf(person)),
+            rank: ({ id }) => `R${String(id)}`,
+            age: ageOf,
+          },
+        },
+      },
+      people,
+    });
+    expect(await graph.ask(query)).toEqual({ data: { boss } });
+    expect(new Set(graph.asked())).toEqual(new Set(['people', 'ages']));
+  });
+});

@@ -10,12 +10,13 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql/index.js';
-import type { UntypedFields } from './interface-objects.ts';
+import type { InterfaceObject, UntypedFields } from './interface-objects.ts';
 
 /**
  * Asks an interface for what fragments ask of one of its types, where it comes from subgraphs that know
  * the interface as an object (@interfaceObject): where there are fragments of several types, the planner
- * loses calls for them. More may be fetched than is asked for; the answer has none of it.
+ * loses calls for them. More may be fetched than is asked for; the answer has none of it. Fields of a key
+ * are known before the type is: the planner would go back for them.
  *
  * @param document planned, without fragments by name, and with different names for fields that are not the same.
  */
@@ -31,9 +32,9 @@ export function askInterfaces(
     visitWithTypeInfo(types, {
       Field: {
         leave(node) {
-          const names = untypedFields.get(`${types.getParentType()?.name}.${node.name.value}`);
-          if (names === undefined || node.selectionSet === undefined) return undefined;
-          const selectionSet = raised(node.selectionSet, { names, schema });
+          const untyped = untypedFields.get(`${types.getParentType()?.name}.${node.name.value}`);
+          if (untyped === undefined || node.selectionSet === undefined) return undefined;
+          const selectionSet = raised(node.selectionSet, untyped, schema);
           return selectionSet === undefined ? undefined : { ...node, selectionSet };
         },
       },
@@ -41,19 +42,18 @@ export function askInterfaces(
   );
 }
 
-interface Raising {
-  /** Of the fields that may be asked of the interface. */
-  readonly names: ReadonlySet<string>;
-  readonly schema: GraphQLSchema;
-}
-
 /** Undefined: it may stay as it is. */
-function raised(set: SelectionSetNode, { names, schema }: Raising): SelectionSetNode | undefined {
+function raised(
+  set: SelectionSetNode,
+  { fields: names, keys }: InterfaceObject,
+  schema: GraphQLSchema,
+): SelectionSetNode | undefined {
   const objects = new Set<string>();
   const fields = new Set<FieldNode>();
   collect(set.selections, undefined);
-  if (objects.size < 2 || fields.size === 0) return undefined;
-  return { ...set, selections: [...fields, ...without(set.selections, fields)] };
+  const chosen = objects.size > 1 ? fields : new Set([...fields].filter(({ name }) => keys.has(name.value)));
+  if (chosen.size === 0) return undefined;
+  return { ...set, selections: [...chosen, ...without(set.selections, chosen)] };
 
   function collect(selections: readonly SelectionNode[], object: string | undefined): void {
     for (const selection of selections) {

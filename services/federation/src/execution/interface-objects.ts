@@ -1,18 +1,20 @@
 import { type DocumentNode, type FieldDefinitionNode, Kind } from 'graphql/index.js';
-import { argumentOf, subgraphsOf, typeNameOf } from './join-directives.ts';
+import { argumentOf, fieldsOf, subgraphsOf, typeNameOf } from './join-directives.ts';
 
 /**
  * Fields of an interface that are resolved where the interface is an object (@interfaceObject), and the
- * types of its objects are not known: by coordinate, with the fields that such subgraphs have of it.
+ * types of its objects are not known: by coordinate, with the interface.
  */
-export type UntypedFields = ReadonlyMap<string, ReadonlySet<string>>;
+export type UntypedFields = ReadonlyMap<string, InterfaceObject>;
 
 /** An interface that is an object somewhere. */
-interface InterfaceObject {
+export interface InterfaceObject {
   /** Where it is. */
   readonly graphs: ReadonlySet<string>;
   /** What it has there. */
   readonly fields: ReadonlySet<string>;
+  /** Those that are in a key there. */
+  readonly keys: ReadonlySet<string>;
 }
 
 /** Pure. Reads them from a supergraph. */
@@ -20,9 +22,11 @@ export function readUntypedFields({ definitions }: DocumentNode): UntypedFields 
   const interfaces = new Map<string, InterfaceObject>();
   for (const definition of definitions) {
     if (definition.kind !== Kind.INTERFACE_TYPE_DEFINITION) continue;
-    const graphs = new Set(subgraphsOf(definition).asObject.map((type) => argumentOf(type, 'graph') ?? ''));
+    const { asObject } = subgraphsOf(definition);
+    const graphs = new Set(asObject.map((type) => argumentOf(type, 'graph') ?? ''));
+    const keys = new Set(asObject.flatMap((type) => fieldsOf(argumentOf(type, 'key'))));
     const fields = definition.fields?.filter((field) => isResolvedIn(field, graphs)).map(({ name }) => name.value);
-    if (graphs.size > 0) interfaces.set(definition.name.value, { graphs, fields: new Set(fields) });
+    if (graphs.size > 0) interfaces.set(definition.name.value, { graphs, fields: new Set(fields), keys });
   }
   if (interfaces.size === 0) return new Map();
   return new Map(
@@ -32,7 +36,7 @@ export function readUntypedFields({ definitions }: DocumentNode): UntypedFields 
       return (definition.fields ?? []).flatMap((field) => {
         const known = interfaces.get(typeNameOf(field.type));
         if (known === undefined || !isResolvedIn(field, known.graphs)) return [];
-        return [[`${definition.name.value}.${field.name.value}`, known.fields] as const];
+        return [[`${definition.name.value}.${field.name.value}`, known] as const];
       });
     }),
   );

@@ -102,6 +102,7 @@ describe('simple-interface-object', () => {
     expect(await graph.ask('{ anyone { ... on User { id age } } }')).toEqual({
       data: { anyone: [{ id: 'u1', age: 11 }, {}] },
     });
+    expect(graph.asked()).toEqual(['posts', 'owner']);
     expect(await graph.ask('{ anyone { ... on User { nick } } }')).toEqual({
       data: { anyone: [{ nick: 'by entity' }, {}] },
     });

@@ -146,6 +146,22 @@ test('a large graph has a process of its own, which ends with it', async () => {
   await expect.poll(running).toHaveLength(1);
 });
 
+test('a process that was prepared is the one that is used', async () => {
+  const running = watchProcesses();
+  const planners = start();
+  const sdl = sourceOf();
+  for (let times = 0; times < 2; times += 1) planners.prepare(sdl.length);
+  const prepared = await onlyOf(running);
+  const small = await planners.load(sdl);
+  planners.prepare(sdl.length);
+  expect((await plan(small)).kind).toBe('QueryPlan');
+  expect(running()).toEqual([prepared]);
+  planners.prepare(1_000_000);
+  await expect.poll(running).toHaveLength(2);
+  await planners.stop();
+  await expect.poll(running).toHaveLength(0);
+});
+
 test('it ends with the process that has begun it, however that ends', async () => {
   const module = fileURLToPath(import.meta.resolve('@rollcall/federation/planning/planners.ts'));
   const program = `import { createPlanners } from ${JSON.stringify(module)};

@@ -18,6 +18,7 @@ function builder(read: () => Promise<GraphSource>) {
     plannerSource: async (sdl) => plannerSource(sdl),
     contracts: {},
     planners: {
+      prepare: () => undefined,
       async load(sdl) {
         planners.loaded += 1;
         return { ask: createPlanner(sdl), close: () => void (planners.closed += 1) };

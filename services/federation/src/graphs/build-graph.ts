@@ -23,7 +23,7 @@ export interface GraphBuilderDeps<Context> {
   /** Off the event loop. */
   readonly plannerSource: (supergraph: string) => Promise<PlannerSource>;
   readonly contracts: Contracts;
-  readonly planners: Pick<Planners, 'load'>;
+  readonly planners: Pick<Planners, 'prepare' | 'load'>;
   readonly limits: OperationLimits;
   readonly log: Logger;
   /** @param urls of subgraphs, by name. */
@@ -72,6 +72,7 @@ export function createGraphBuilder<Context>(
   };
 
   async function loadPlanner(sdl: string) {
+    planners.prepare(sdl.length);
     const source = await plannerSource(sdl);
     return { planner: await planners.load(source.sdl), source };
   }

@@ -18,6 +18,8 @@ interface Host {
 
 /** Processes for planners. */
 export interface Hosts {
+  /** An SDL of about so many characters is about to be loaded: where it needs a process, that is started. */
+  prepare(length: number): void;
   /**
    * @param isAlone whether it gets a process to itself.
    * @throws Error for what is no supergraph, and where they are stopped; ProcessLostError.
@@ -38,20 +40,26 @@ const LONGEST_SDL_PER_PROCESS = 256 * 1024;
 export function createHosts(onLost: (reason: LossReason) => void): Hosts {
   const hosts = new Set<Host>();
   let newest: Host | undefined;
+  /** Started, and not in use yet. */
+  let spare: PlannerChild | undefined;
   let count = 0;
   let isStopped = false;
 
   function begin(): Host {
-    const host = { child: startPlannerChild(onLost), length: 0, planners: 0 };
+    const child = spare === undefined || spare.isOver() ? startPlannerChild(onLost) : spare;
+    const host = { child, length: 0, planners: 0 };
+    spare = undefined;
     hosts.add(host);
     return host;
   }
 
+  function hasRoom({ child, length: before }: Host, length: number): boolean {
+    return !child.isOver() && before + length <= LONGEST_SDL_PER_PROCESS;
+  }
+
   function shared(sdl: string): Host {
     const before = newest;
-    const hasRoom =
-      before !== undefined && !before.child.isOver() && before.length + sdl.length <= LONGEST_SDL_PER_PROCESS;
-    if (hasRoom) return before;
+    if (before !== undefined && hasRoom(before, sdl.length)) return before;
     newest = begin();
     if (before !== undefined) endIfUnused(before);
     return newest;
@@ -70,6 +78,10 @@ export function createHosts(onLost: (reason: LossReason) => void): Hosts {
   }
 
   return {
+    prepare(length) {
+      if (isStopped || (newest !== undefined && hasRoom(newest, length))) return;
+      if (spare === undefined || spare.isOver()) spare = startPlannerChild(onLost);
+    },
     async load(sdl, isAlone = false) {
       if (isStopped) throw new Error('The planners are stopped');
       const host = isAlone ? begin() : shared(sdl);
@@ -89,6 +101,7 @@ export function createHosts(onLost: (reason: LossReason) => void): Hosts {
     isStopped: () => isStopped,
     stop() {
       isStopped = true;
+      spare?.end();
       for (const { child } of hosts) child.end();
     },
   };

@@ -13,6 +13,8 @@ export interface Planner {
 
 /** Planners, in processes of their own (docs/decisions/0490). */
 export interface Planners extends Actor {
+  /** A supergraph of about so many characters is about to be loaded. */
+  prepare(length: number): void;
   /** @throws Error for what is no supergraph, ProcessLostError for what ends the process. */
   load(sdl: string): Promise<Planner>;
   isStopped(): boolean;
@@ -25,6 +27,7 @@ export function createPlanners(onLost: (reason: LossReason) => void): Planners {
     name: 'planners',
     start: async () => {},
     stop: async () => hosts.stop(),
+    prepare: (length) => hosts.prepare(length),
     isStopped: () => hosts.isStopped(),
     async load(sdl) {
       const planner = plannerOf(sdl, hosts);

@@ -43,7 +43,9 @@ test('a contract shows a part of the graph at an endpoint of its own, and follow
   });
   expect(byGet.body).toHaveProperty('data');
   expect(codeOf(await call('POST', '/graphql/none', { body: { query: '{ __typename }' } }))).toBe('NO_GRAPH');
-  expect(codeOf(await call('POST', '/graphql/other', { body: { query: '{ __typename }' } }))).toBe('NOT_FOUND');
+  expect((await call('POST', '/graphql/other', { body: { query: '{ __typename }' } })).body).toMatchObject({
+    error: { code: 'NOT_FOUND', message: 'No part of the graph has this name' },
+  });
   expect(codeOf(await call('POST', '/graphql/constructor', { body: { query: '{ __typename }' } }))).toBe('NOT_FOUND');
 });
 

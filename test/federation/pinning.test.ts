@@ -36,7 +36,9 @@ test('an earlier graph is in force in all replicas while it is pinned, whatever 
 test('only a graph of the history can be pinned, by who may write schemas; it is not forgotten', async () => {
   const { call, callerOf, databaseUrl } = await startFederation();
   const pin = async (generation: unknown) => call('PUT', '/schemas/supergraph/pin', { body: { generation } });
-  expect(codeOf(await pin(1))).toBe('NOT_FOUND');
+  expect((await pin(1)).body).toMatchObject({
+    error: { code: 'NOT_FOUND', message: 'The history has no graph of this number' },
+  });
   expect(faultPaths(await pin(0))).toEqual(['body/generation']);
   expect(faultPaths(await pin('1'))).toEqual(['body/generation']);
   const { url } = await startSubgraph(users);

@@ -57,7 +57,8 @@ export type OutgoingMessage = OutgoingEmail | OutgoingSms | OutgoingPush;
 
 /**
  * Why a provider does not take a message. `recipient`, `content`: no other would. `size`: this one
- * never takes so large a message, and another may. The others say something of our account: `credentials`, `credit`, `sender` (a number or domain that is not ours).
+ * never takes so large a message, and another may. The others say something of our account:
+ * `credentials`, `credit`, `sender` (a number or domain that is not ours).
  */
 export type RefusalCause = 'recipient' | 'content' | 'size' | 'credentials' | 'credit' | 'sender';
 

@@ -113,7 +113,8 @@ export function createSchemas({ store, usage, breaks, changes, readSchema, compo
       };
     },
     async remove(service) {
-      if (!(await list()).some((each) => each.service === service)) throw commonError('NOT_FOUND');
+      if (!(await list()).some((each) => each.service === service))
+        throw commonError('NOT_FOUND', { message: 'No service of this name is known' });
       await changes.make([{ kind: 'removed', service }]);
     },
     async check(service, sdl) {

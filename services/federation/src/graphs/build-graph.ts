@@ -121,7 +121,8 @@ export function shownBy<Context>(
   contract: string | undefined,
 ): InForce<Graph<Context>> | undefined {
   if (contract === undefined) return inForce;
-  if (!Object.hasOwn(contracts, contract)) throw commonError('NOT_FOUND');
+  if (!Object.hasOwn(contracts, contract))
+    throw commonError('NOT_FOUND', { message: 'No part of the graph has this name' });
   const graph = inForce?.graph.contracts.get(contract);
   return inForce && graph && { ...inForce, graph };
 }

@@ -102,7 +102,8 @@ function publishingRoutes({ store, maxTokens }: DocumentDeps): Routes {
 
 function removingRoutes({ store }: DocumentDeps): Routes {
   const remove = async (client: string, id: string | undefined): Promise<void> => {
-    if ((await store.remove(client, id)) === 0) throw commonError('NOT_FOUND');
+    if ((await store.remove(client, id)) === 0)
+      throw commonError('NOT_FOUND', { message: 'No such document was published' });
   };
   return (app) => {
     app.delete(

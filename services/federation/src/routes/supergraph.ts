@@ -107,7 +107,8 @@ function pinningRoutes({ store, adopt }: SupergraphDeps): Routes {
         },
       },
       async ({ body }, reply) => {
-        if (!(await store.pin(body.generation))) throw commonError('NOT_FOUND');
+        if (!(await store.pin(body.generation)))
+          throw commonError('NOT_FOUND', { message: 'The history has no graph of this number' });
         await adopt();
         return reply.status(204).send(null);
       },

@@ -155,3 +155,14 @@ test.each([
 ])('rules that are %s are refused at the start', async (setting, why) => {
   await expect(startFederation({ ROLLCALL_HEADER_RULES: setting })).rejects.toThrow(why);
 });
+
+test('what a client sets by WebSocket and is no header field does no harm to others', async () => {
+  const { federation, ask } = await startWith({ all: { request: [{ pass: 'x-*' }] } });
+  const fields = { 'x-a b': '1', 'x-c\r\nd': '1', 'x-e': '1\r\n', 'x-é': '1' };
+  const client = graphqlClient('WebSocket', { url: federation.service.url, fields });
+  for (let times = 0; times < 6; times += 1) {
+    const heard = listen(client, '{ users { name } }');
+    await expect.poll(() => heard.answers, WAIT).toEqual([{ data: { users: [{ name: 'Anna' }, { name: 'Ben' }] } }]);
+  }
+  expect((await ask('{ users { name } }')).body).not.toHaveProperty('errors');
+});

@@ -57,14 +57,16 @@ export function endMessage(id: string, errors: readonly GraphError[] | undefined
 
 /** As of the head of a request. */
 const MOST_OF_FIELDS = 16_384;
-const FIELD = /^[\t\x20-\x7e]+$/;
+/** What rules can name: a call with another name is refused before it is sent, as if its service were away. */
+const NAME = /^[A-Za-z0-9-]+$/;
+const VALUE = /^[\t\x20-\x7e]+$/;
 
 /** What a client sets as header fields of its requests, where it may set none. */
 export function fieldsIn({ payload }: { readonly payload?: Readonly<Record<string, unknown>> | null }) {
   const fields: Record<string, string> = {};
   let size = 0;
   for (const [name, value] of Object.entries(payload ?? {})) {
-    if (typeof value !== 'string' || !FIELD.test(value)) continue;
+    if (typeof value !== 'string' || !NAME.test(name) || !VALUE.test(value)) continue;
     size += name.length + value.length;
     if (size > MOST_OF_FIELDS) break;
     fields[name.toLowerCase()] = value;

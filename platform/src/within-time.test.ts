@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LateError, withinTime } from './within-time.ts';
+import { LateError, unlessLeft, withinTime } from './within-time.ts';
 
 const forEver = new AbortController().signal;
 
@@ -30,4 +30,17 @@ test('it hears the reason of whoever leaves, also before it begins', async () =>
   leaving.abort(new Error('left'));
   await expect(work).rejects.toThrow('left');
   await expect(withinTime(60_000, leaving.signal, untilAborted)).rejects.toThrow('left');
+});
+
+test('who leaves does not wait for work that goes on for others', async () => {
+  const leaving = new AbortController();
+  const work = Promise.withResolvers<string>();
+  const waits = unlessLeft(work.promise, leaving.signal);
+  const other = unlessLeft(work.promise, forEver);
+  leaving.abort(new Error('left'));
+  await expect(waits).rejects.toThrow('left');
+  await expect(unlessLeft(work.promise, leaving.signal)).rejects.toThrow('left');
+  work.resolve('done');
+  expect(await other).toBe('done');
+  await expect(unlessLeft(Promise.reject(new Error('broken')), forEver)).rejects.toThrow('broken');
 });

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { unlessLeft } from '@rollcall/platform/within-time.ts';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql/index.js';
 import { LRUCache } from 'lru-cache';
 import type { Caller } from './access-rules.ts';
@@ -142,9 +143,8 @@ export function createGraph<Context>(parts: GraphParts<Context>): Graph<Context>
     if (kind === OperationTypeNode.SUBSCRIPTION) return refused(OTHER_TRANSPORT);
     if (request.onlyQueries === true && kind !== OperationTypeNode.QUERY)
       return refused('Only queries are allowed here', 'MUTATION_BY_GET');
-    const prepared = await prepareRun(operation, request);
+    const prepared = await unlessLeft(prepareRun(operation, request), signal);
     if (!('operation' in prepared)) return prepared;
-    signal.throwIfAborted();
     const answer = await carriedOut(prepared, (call) => callSubgraph(call, request.context, signal), signal);
     if (request.reportsCost !== true) return answer;
     return { ...answer, extensions: { cost: { estimated: prepared.cost, limit: limits.cost } } };

@@ -54,7 +54,7 @@ export function createUsage({ addUses, log }: { readonly addUses: AddUses; reado
     characters = 0;
     const uses = new Map<string, OperationUse>();
     for (const { query, operationName, schema, count, clients } of all) {
-      const stored = storedOperation(query, operationName, schema);
+      const stored = storedOrNone(query, operationName, schema);
       if (stored !== undefined)
         uses.set(stored.hash, merged(uses.get(stored.hash), { ...stored, count, clients: [...clients] }));
       // Each takes about a millisecond of the event loop.
@@ -62,6 +62,16 @@ export function createUsage({ addUses, log }: { readonly addUses: AddUses; reado
     }
     // In one order, so that replicas wait for each other and do not block.
     if (uses.size > 0) await addUses([...uses.values()].toSorted((a, b) => (a.hash < b.hash ? -1 : 1)));
+  }
+
+  /** One that cannot be read is no reason to lose the others. */
+  function storedOrNone(...operation: Parameters<typeof storedOperation>): StoredOperation | undefined {
+    try {
+      return storedOperation(...operation);
+    } catch (err) {
+      log.error({ err }, 'an operation that was executed cannot be counted');
+      return undefined;
+    }
   }
 
   async function flushOrSay(): Promise<void> {

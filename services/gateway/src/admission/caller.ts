@@ -9,6 +9,8 @@ export interface Caller {
   readonly scopes: ReadonlySet<string>;
   /** When the proof ends, in milliseconds since the epoch. */
   readonly expiresAtMs: number;
+  /** Of the secret of the client, with which the proof ends; absent: another issuer says who it is. */
+  readonly generation?: string;
 }
 
 /** A caller, with the token that proves who it is. */

@@ -47,7 +47,7 @@ export interface AccessTokens {
 const TIERS = ['premium', 'standard', 'free'] satisfies Tier[];
 
 /** The claim that binds a token to the client's present secret. */
-const GENERATION_CLAIM = 'rollcall_generation';
+export const GENERATION_CLAIM = 'rollcall_generation';
 
 export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
   const { keys, clients, clock, issuer, audience, lifetimeSeconds, toleranceSeconds } = deps;
@@ -100,6 +100,7 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
         tier,
         scopes: new Set(scopesOf(payload)),
         expiresAtMs: ((payload.exp ?? 0) + toleranceSeconds) * 1000,
+        generation: String(payload[GENERATION_CLAIM]),
       };
       return { caller, holds: () => holds(payload, kid) };
     },

@@ -79,6 +79,7 @@ test('a token that the gateway issued counts as what it says', async () => {
     tier: 'standard',
     scopes: new Set(['a', 'b']),
     expiresAtMs: (START_SECONDS + LIFETIME_SECONDS + TOLERANCE_SECONDS) * 1000,
+    generation: 'one',
   });
 });
 

@@ -50,3 +50,10 @@ test.each([
   const { exp = 0, iat = 0, aud } = decodeJwt(headers[headers.indexOf('x-rollcall-identity') + 1] ?? '');
   expect([exp - iat, aud]).toEqual([seconds, 'rollcall:service:a']);
 });
+
+test('what lasts names the secret of the client, with which it ends, and what is short does not', async () => {
+  const of = { ...caller, expiresAtMs: 1_800_000_100_000, generation: '7' };
+  const headers = await identity.lastingHeadersFor(of, 'a');
+  expect(decodeJwt(headers[headers.indexOf('x-rollcall-identity') + 1] ?? '')['rollcall_generation']).toBe('7');
+  expect(decodeJwt(await tokenFor('a', of))).not.toHaveProperty('rollcall_generation');
+});

@@ -2,6 +2,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { IDENTITY_TOKEN_TYPE, identityAudience, identityHeaders } from '@rollcall/platform/http/identity.ts';
 import { SignJWT } from 'jose';
 import type { Caller } from '../admission/caller.ts';
+import { GENERATION_CLAIM } from './access-tokens.ts';
 import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 
 const LIFETIME_SECONDS = 60;
@@ -52,6 +53,8 @@ interface Signing {
   readonly now: number;
   readonly exp: number;
   readonly act?: Act;
+  /** With which it ends. */
+  readonly generation?: string | undefined;
 }
 
 /**
@@ -62,9 +65,18 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
   /** By service. */
   const signedFor = new WeakMap<Caller, Map<string, Signed>>();
 
-  function sign({ subject, tier, scopes }: Caller, service: string, { now, exp, act }: Signing): Promise<string> {
+  function sign(
+    { subject, tier, scopes }: Caller,
+    service: string,
+    { now, exp, act, generation }: Signing,
+  ): Promise<string> {
     const { kid, key } = keys.signing();
-    return new SignJWT({ tier, scope: [...scopes].join(' '), ...(act === undefined ? {} : { act }) })
+    return new SignJWT({
+      tier,
+      scope: [...scopes].join(' '),
+      ...(act === undefined ? {} : { act }),
+      ...(generation === undefined ? {} : { [GENERATION_CLAIM]: generation }),
+    })
       .setProtectedHeader({ alg: SIGNING_ALGORITHM, typ: IDENTITY_TOKEN_TYPE, kid })
       .setIssuer(issuer)
       .setAudience(identityAudience(service))
@@ -74,9 +86,13 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
       .sign(key);
   }
 
-  async function signHeaders(caller: Caller, service: string, lastsSeconds: number): Promise<IdentityHeaders> {
+  async function signHeaders(
+    caller: Caller,
+    service: string,
+    { lastsSeconds, generation }: Pick<Signing, 'generation'> & { readonly lastsSeconds: number },
+  ): Promise<IdentityHeaders> {
     const now = nowSeconds();
-    const signed = await sign(caller, service, { now, exp: now + lastsSeconds });
+    const signed = await sign(caller, service, { now, exp: now + lastsSeconds, generation });
     const { token, subject, tier, scopes } = identityHeaders;
     const scope = [...caller.scopes].join(' ');
     return [token, signed, subject, encodeURIComponent(caller.subject), tier, caller.tier, scopes, scope];
@@ -91,14 +107,15 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
       const known = ofCaller.get(service);
       if (known !== undefined && nowMs < known.untilMs) return known.headers;
       for (const [name, { untilMs }] of ofCaller) if (nowMs >= untilMs) ofCaller.delete(name);
-      const headers = signHeaders(caller, service, LIFETIME_SECONDS);
+      const headers = signHeaders(caller, service, { lastsSeconds: LIFETIME_SECONDS });
       headers.catch(() => ofCaller.delete(service));
       signedFor.set(caller, ofCaller.set(service, { headers, untilMs: nowMs + REUSE_MS }));
       return headers;
     },
     lastingHeadersFor(caller, service) {
       const leftSeconds = Math.floor((caller.expiresAtMs - clock.now().getTime()) / 1000);
-      return signHeaders(caller, service, Math.min(leftSeconds, LONGEST_SECONDS));
+      const { generation } = caller;
+      return signHeaders(caller, service, { lastsSeconds: Math.min(leftSeconds, LONGEST_SECONDS), generation });
     },
     async actingFor(caller, service, act) {
       const now = nowSeconds();

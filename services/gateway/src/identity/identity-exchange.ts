@@ -2,7 +2,8 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { IDENTITY_TOKEN_TYPE, identityAudience } from '@rollcall/platform/http/identity.ts';
 import { jwtVerify } from 'jose';
 import type { Authenticator, Caller } from '../admission/caller.ts';
-import { invalid, kidOf, scopesOf, tierOf, unknownKey, verified } from './access-tokens.ts';
+import { GENERATION_CLAIM, invalid, kidOf, scopesOf, tierOf, unknownKey, verified } from './access-tokens.ts';
+import type { ApiClients } from './api-clients.ts';
 import { TOKEN_MAX_LENGTH } from './authenticator.ts';
 import type { BackendIdentity, ExchangedIdentity } from './backend-identity.ts';
 import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
@@ -11,6 +12,7 @@ export interface IdentityExchangeDeps {
   readonly keys: Pick<KeyStore, 'verifying'>;
   readonly authenticator: Pick<Authenticator, 'authenticate'>;
   readonly backend: Pick<BackendIdentity, 'actingFor'>;
+  readonly clients: Pick<ApiClients, 'find'>;
   readonly issuer: string;
   readonly clock: Clock;
 }
@@ -38,7 +40,7 @@ interface Subject {
 }
 
 export function createIdentityExchange(deps: IdentityExchangeDeps): IdentityExchange {
-  const { keys, authenticator, backend, issuer, clock } = deps;
+  const { keys, clients, authenticator, backend, issuer, clock } = deps;
 
   /** Without tolerance: an identity has half of its time left when it is shown. */
   async function shownTo(clientId: string, token: string): Promise<Subject> {
@@ -55,9 +57,12 @@ export function createIdentityExchange(deps: IdentityExchangeDeps): IdentityExch
         requiredClaims: ['sub', 'exp', 'iat'],
       }),
     );
+    const { sub: subject = '', exp = 0, [GENERATION_CLAIM]: generation } = claims;
+    // One that lasts as long as a token ends with it, too.
+    if (generation !== undefined && clients.find(subject)?.generation !== generation)
+      throw invalid('It has been revoked');
     const tier = tierOf(claims);
     if (tier === undefined) throw invalid('Its tier is not acceptable');
-    const { sub: subject = '', exp = 0 } = claims;
     const caller = { subject, tier, scopes: new Set(scopesOf(claims)), expiresAtMs: exp * 1000 };
     return { caller, act: claims['act'] };
   }

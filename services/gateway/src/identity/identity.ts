@@ -66,7 +66,7 @@ export function createIdentity(
     tokens,
     authenticator,
     backend,
-    exchange: createIdentityExchange({ keys, authenticator, backend, issuer, clock }),
+    exchange: createIdentityExchange({ keys, clients, authenticator, backend, issuer, clock }),
     actors: [keys.actor, clients.actor],
   };
 }

@@ -50,6 +50,7 @@ beforeEach(async () => {
   const capacity = { tokens: 10, characters: 100_000 };
   const exchange = createIdentityExchange({
     ...common,
+    clients: { find: (id) => clients.get(id) },
     authenticator: createAuthenticator({ own, external: new Map(), clock, capacity }),
     backend: createBackendIdentity(common),
   });
@@ -93,6 +94,17 @@ test('what was shown to a client becomes an identity at another service, which e
     exp: NOW + 40,
     act: { sub: 'federation' },
   });
+});
+
+test('an identity that lasts as long as a token ends with the secret of its client', async () => {
+  const { generation } = shop();
+  const subject_token = await identity({ rollcall_generation: generation });
+  expect(await claimsOf(ask({ subject_token }))).toMatchObject({ sub: 'shop', exp: NOW + 40 });
+  clients.set('shop', { ...shop(), generation: 'another' });
+  await expect(ask({ subject_token })).rejects.toThrow('It has been revoked');
+  clients.delete('shop');
+  await expect(ask({ subject_token })).rejects.toThrow('It has been revoked');
+  expect(await claimsOf(ask())).toMatchObject({ sub: 'shop' });
 });
 
 test('who acted before is named, too', async () => {

@@ -10,13 +10,14 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql/index.js';
-import type { InterfaceObject, UntypedFields } from './interface-objects.ts';
+import type { UntypedField, UntypedFields } from './interface-objects.ts';
 
 /**
  * Asks an interface for what fragments ask of one of its types, where it comes from subgraphs that know
  * the interface as an object (@interfaceObject): where there are fragments of several types, the planner
- * loses calls for them. More may be fetched than is asked for; the answer has none of it. Fields of a key
- * are known before the type is: the planner would go back for them.
+ * loses calls for them. So it does for other types, where the interface is asked as well, wherever it
+ * comes from. More may be fetched than is asked for; the answer has none of it. Fields of a key are known
+ * before the type is: the planner would go back for them.
  *
  * @param document planned, without fragments by name, and with different names for fields that are not the same.
  */
@@ -45,13 +46,16 @@ export function askInterfaces(
 /** Undefined: it may stay as it is. */
 function raised(
   set: SelectionSetNode,
-  { fields: names, keys }: InterfaceObject,
+  { fields: names, keys, isUntyped }: UntypedField,
   schema: GraphQLSchema,
 ): SelectionSetNode | undefined {
   const objects = new Set<string>();
   const fields = new Set<FieldNode>();
+  let isAsked = isUntyped;
   collect(set.selections, undefined);
-  const chosen = objects.size > 1 ? fields : new Set([...fields].filter(({ name }) => keys.has(name.value)));
+  if (!isAsked) return undefined;
+  const ofKeys = [...fields].filter(({ name }) => isUntyped && keys.has(name.value));
+  const chosen = objects.size > 1 ? fields : new Set(ofKeys);
   if (chosen.size === 0) return undefined;
   return { ...set, selections: [...chosen, ...without(set.selections, chosen)] };
 
@@ -62,8 +66,9 @@ function raised(
         const isOfObject = isObjectType(schema.getType(condition));
         if (isOfObject) objects.add(condition);
         collect(selection.selectionSet.selections, isOfObject ? condition : object);
-      } else if (selection.kind === Kind.FIELD && object !== undefined && names.has(selection.name.value)) {
-        fields.add(selection);
+      } else if (selection.kind === Kind.FIELD && names.has(selection.name.value)) {
+        if (object !== undefined) fields.add(selection);
+        else isAsked ||= !keys.has(selection.name.value);
       }
     }
   }

@@ -1,14 +1,16 @@
 import { type DocumentNode, type FieldDefinitionNode, Kind } from 'graphql/index.js';
 import { argumentOf, fieldsOf, subgraphsOf, typeNameOf } from './join-directives.ts';
 
-/**
- * Fields of an interface that are resolved where the interface is an object (@interfaceObject), and the
- * types of its objects are not known: by coordinate, with the interface.
- */
-export type UntypedFields = ReadonlyMap<string, InterfaceObject>;
+/** Fields of an interface that is an object somewhere (@interfaceObject), by coordinate. */
+export type UntypedFields = ReadonlyMap<string, UntypedField>;
+
+export interface UntypedField extends InterfaceObject {
+  /** Whether it is resolved where the interface is an object, and the types of its objects are not known. */
+  readonly isUntyped: boolean;
+}
 
 /** An interface that is an object somewhere. */
-export interface InterfaceObject {
+interface InterfaceObject {
   /** Where it is. */
   readonly graphs: ReadonlySet<string>;
   /** What it has there. */
@@ -35,8 +37,9 @@ export function readUntypedFields({ definitions }: DocumentNode): UntypedFields 
         return [];
       return (definition.fields ?? []).flatMap((field) => {
         const known = interfaces.get(typeNameOf(field.type));
-        if (known === undefined || !isResolvedIn(field, known.graphs)) return [];
-        return [[`${definition.name.value}.${field.name.value}`, known] as const];
+        if (known === undefined) return [];
+        const untyped = { ...known, isUntyped: isResolvedIn(field, known.graphs) };
+        return [[`${definition.name.value}.${field.name.value}`, untyped] as const];
       });
     }),
   );

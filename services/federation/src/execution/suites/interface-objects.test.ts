@@ -298,3 +298,21 @@ describe('non-resolvable-interface-object', () => {
     });
   });
 });
+
+test('an interface and two of its types are asked for a field of a subgraph that knows them by the interface', async () => {
+  const graph = federate({
+    shapes: {
+      sdl: `${FEDERATION_2} type Query { shapes: [Shape!]! } interface Shape @key(fields: "id") { id: ID! }
+        type Disc implements Shape @key(fields: "id") { id: ID! } type Cube implements Shape @key(fields: "id") { id: ID! }
+        type Cone implements Shape @key(fields: "id") { id: ID! }`,
+      resolvers: { Query: { shapes: () => ['Disc', 'Cube', 'Cone'].map((type) => ({ __typename: type, id: type })) } },
+    },
+    colours: {
+      sdl: `${FEDERATION_2} type Shape @key(fields: "id") @interfaceObject { id: ID! colour: String }`,
+      resolvers: { Shape: { colour: ({ id }) => `colour of ${String(id)}` } },
+    },
+  });
+  expect(await graph.ask('{ shapes { ... on Disc { colour } colour ... on Cube { colour } } }')).toEqual({
+    data: { shapes: ['Disc', 'Cube', 'Cone'].map((id) => ({ colour: `colour of ${id}` })) },
+  });
+});

@@ -260,28 +260,30 @@ interface ServicesOptions {
 /** Like pods: a leader that loses its Lease ends and counts on being started again. */
 async function startServices(stack: AsyncDisposableStack, options: ServicesOptions): Promise<Supervised[]> {
   const { context, log, signal, processes } = options;
-  const all: Supervised[] = [];
-  // All at once: each may wait for another one to the end of its grace.
-  stack.defer(async () => void (await Promise.all(all.map((service) => service.stop()))));
-  return Promise.all(
-    processes.map(async ({ adminPort, ...service }) => {
-      let timeoutMs = FIRST_READY_TIMEOUT_MS;
-      const supervised = await supervise({
-        name: service.name,
-        start: () =>
-          startService({ ...service, env: { ROLLCALL_ADMIN_PORT: String(adminPort), ...service.env } }, context),
-        ready: async (started) => {
-          await waitUntilReady(started, adminPort, { signal, timeoutMs });
-          // Started again it may have to wait for an API server.
-          timeoutMs = Number.POSITIVE_INFINITY;
-        },
-        log,
-        graceMs: SERVICE_STOP_GRACE_MS,
-      });
-      all.push(supervised);
-      return supervised;
-    }),
-  );
+  const leaving = new AbortController();
+  const waiting = AbortSignal.any([signal, leaving.signal]);
+  const starting = processes.map(({ adminPort, ...service }) => {
+    let timeoutMs = FIRST_READY_TIMEOUT_MS;
+    return supervise({
+      name: service.name,
+      start: () =>
+        startService({ ...service, env: { ROLLCALL_ADMIN_PORT: String(adminPort), ...service.env } }, context),
+      ready: async (started) => {
+        await waitUntilReady(started, adminPort, { signal: waiting, timeoutMs });
+        // Started again it may have to wait for an API server.
+        timeoutMs = Number.POSITIVE_INFINITY;
+      },
+      log,
+      graceMs: SERVICE_STOP_GRACE_MS,
+    });
+  });
+  // All at once: each may wait for another one to the end of its grace. Where one does not start, others may not have.
+  stack.defer(async () => {
+    leaving.abort();
+    const all = await Promise.allSettled(starting);
+    await Promise.all(all.flatMap((each) => (each.status === 'fulfilled' ? [each.value.stop()] : [])));
+  });
+  return Promise.all(starting);
 }
 
 interface PlannedSimulatorsOptions extends Omit<ServicesOptions, 'processes'> {
@@ -293,10 +295,12 @@ interface PlannedSimulatorsOptions extends Omit<ServicesOptions, 'processes'> {
 async function startPlannedSimulators(stack: AsyncDisposableStack, options: PlannedSimulatorsOptions) {
   const { directory, plan, ...others } = options;
   const { simulators: planned } = plan;
-  const supervised = await startSimulators({ planned, settingsFile: join(directory, 'simulators.json'), ...others });
-  if (supervised === undefined) return undefined;
-  stack.defer(() => supervised.stop());
-  return planned.urls;
+  const starting = startSimulators({ planned, settingsFile: join(directory, 'simulators.json'), ...others });
+  stack.defer(async () => {
+    const [started] = await Promise.allSettled([starting]);
+    if (started.status === 'fulfilled') await started.value?.stop();
+  });
+  return (await starting) && planned.urls;
 }
 
 interface SamplesOptions {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { REPOSITORY } from '@rollcall/local/services.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 
 const run = promisify(execFile);
 const DIRECTORY = join(REPOSITORY, '.local');
@@ -479,4 +479,17 @@ test('SIGTERM ends everything and removes endpoints.json', async () => {
   const alive = () => ours.filter((pid) => existsSync(`/proc/${pid}`));
   await expect.poll(alive, { timeout: 60_000 }).toEqual([]);
   expect(existsSync(ENDPOINTS)).toBe(false);
+});
+
+test('where a process does not start, it says why, and all that has begun is ended', { timeout: 180_000 }, async () => {
+  // Federation ends at once, while others are still on their way.
+  const env = { ...process.env, ROLLCALL_HEADER_RULES: '{"all": {"request": [{"pass": "cookie"}]}}' };
+  const failing = spawn(process.execPath, ['local/src/main.ts'], { cwd: REPOSITORY, env, detached: true });
+  onTestFinished(() => void failing.kill('SIGKILL'));
+  let said = '';
+  for (const stream of [failing.stdout, failing.stderr]) stream.on('data', (chunk) => (said += String(chunk)));
+  await expect.poll(() => failing.exitCode, { timeout: 150_000 }).toBe(1);
+  expect(said).toContain('has cookie, which is never passed on');
+  const { stdout } = await run('ps', ['-eo', 'args']);
+  expect(stdout).not.toContain(DIRECTORY);
 });

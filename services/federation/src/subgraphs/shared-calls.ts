@@ -1,3 +1,5 @@
+import { unlessLeft } from '@rollcall/platform/within-time.ts';
+
 /** Work that several wait for. */
 interface Shared<Result> {
   readonly result: Promise<Result>;
@@ -51,15 +53,9 @@ export function createSharedCalls<Result>(): SharedCalls<Result> {
       if (known !== undefined) onShared?.();
       const shared = known ?? begin(key, work);
       shared.users += 1;
-      const { promise, resolve, reject } = Promise.withResolvers<Result>();
-      const leave = () => reject(signal.reason);
-      signal.addEventListener('abort', leave, { once: true });
       try {
-        signal.throwIfAborted();
-        shared.result.then(resolve, reject);
-        return await promise;
+        return await unlessLeft(shared.result, signal);
       } finally {
-        signal.removeEventListener('abort', leave);
         shared.users -= 1;
         if (shared.users === 0 && !shared.isOver) {
           forget(key, shared);

@@ -50,8 +50,11 @@ const NEVER_ANSWERED = new Set([
   'strict-transport-security',
   'vary',
   'www-authenticate',
+  'x-frame-options',
+  'x-sendfile',
 ]);
-const NEVER_ANSWERED_BEGINS = ['access-control-', 'ratelimit', 'x-ratelimit-'];
+/** Proxies on the way to the client do what `x-accel-` says. */
+const NEVER_ANSWERED_BEGINS = ['access-control-', 'ratelimit', 'x-accel-', 'x-ratelimit-'];
 
 /** Pure. Whether no service gets it by a rule, whatever the rule says. @param name in lower case. */
 export function isNeverAsked(name: string): boolean {

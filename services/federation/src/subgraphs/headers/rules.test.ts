@@ -36,6 +36,7 @@ test.each([
   [{ pass: 'x-cost', as: 'etag' }, 'etag, which is never passed on'],
   [{ pass: 'access-control-allow-origin' }, 'access-control-allow-origin, which is never passed on'],
   [{ pass: 'X-RateLimit-Limit' }, 'x-ratelimit-limit, which is never passed on'],
+  [{ pass: 'x-accel-redirect' }, 'x-accel-redirect, which is never passed on'],
   [{ pass: 'Cache-Control', merge: 'first' }, 'has one name and one way to be merged'],
   [{ pass: 'x-cache', as: 'cache-control' }, 'has one name and one way to be merged'],
 ])('%j is refused for answers', (rule, why) => {

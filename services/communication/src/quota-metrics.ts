@@ -3,7 +3,6 @@ import { type Quota, type QuotaStore, quotaStates } from './domain/quotas.ts';
 
 /** Shows what is used of quotas, of all replicas. Without the database nothing is known of it. */
 export function measureQuotas(metrics: Registry, store: QuotaStore, quotas: ReadonlyMap<string, Quota>): void {
-  if (quotas.size === 0) return;
   const labelNames = ['provider', 'per'];
   const limits = new Gauge({
     name: 'rollcall_communication_quota_limit',
@@ -21,6 +20,7 @@ export function measureQuotas(metrics: Registry, store: QuotaStore, quotas: Read
     labelNames,
     registers: [metrics],
     async collect() {
+      if (quotas.size === 0) return;
       const uses = await store.usesOf([...quotas.keys()]).catch(() => new Map<string, never>());
       this.reset();
       for (const [provider, used] of uses) {

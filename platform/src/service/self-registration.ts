@@ -88,6 +88,8 @@ function healthReports({ registries, healthParts, log }: SelfRegistrationOptions
       if (instance === of) told = isWell;
     } catch (err) {
       failures += 1;
+      // The registry may have taken it, and died before it said so.
+      if (instance === of) told = undefined;
       if (!signal.aborted) log.warn({ err }, 'the registry was not told of the health');
     }
   }

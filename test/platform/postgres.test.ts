@@ -142,9 +142,12 @@ describe('migrations', () => {
     const directory = await migrations(unique);
     await expect(run(directory)).rejects.toThrow('could not create unique index');
     expect(await isValid(pool)).toEqual([{ valid: false }]);
+    const byHand = 'CREATE UNIQUE INDEX CONCURRENTLY by_hand ON things (id)';
+    await expect(pool.query(byHand)).rejects.toThrow('could not create unique index');
     await pool.query('DELETE FROM things WHERE id = 5');
     await run(directory);
     expect(await isValid(pool)).toEqual([{ valid: true }]);
+    expect((await pool.query("SELECT FROM pg_class WHERE relname = 'by_hand'")).rowCount).toBe(1);
   });
 
   test('pages follow one another, and each has the length of the whole list', async () => {

@@ -79,7 +79,7 @@ async function applyConcurrently({ pool, schema, log }: MigrateOptions, files: r
     await client.query(`SET statement_timeout = ${INDEX_TIMEOUT_MS}`);
     while (!(await hasLock(client, `rollcall-indexes-${schema}`))) await sleep(LOCK_POLL_MS);
     for (const { name, sql, checksum } of await lackingOf(client, files)) {
-      await dropHalfMade(client, schema);
+      await dropHalfMade(client, { schema, sql });
       await client.query(patient(sql, { timeoutMs: INDEX_TIMEOUT_MS }));
       await client.query(APPLIED, [name, checksum]);
       log.info({ migration: name }, 'migration applied');
@@ -97,14 +97,16 @@ async function hasLock(client: PoolClient, name: string): Promise<boolean> {
   return rows[0]?.locked === true;
 }
 
-/** What a build left that failed, or whose replica died: nothing reads it, and every write keeps it up. */
-async function dropHalfMade(client: PoolClient, schema: string): Promise<void> {
+/** What a build of these indexes left that failed, or whose replica died: nothing reads it, and writes keep it up. */
+async function dropHalfMade(client: PoolClient, { schema, sql }: { schema: string; sql: string }): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
      WHERE NOT indisvalid AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)`,
     [schema],
   );
-  for (const { name } of rows) {
+  const words = new Set(sql.match(/\w+/g));
+  // Another one may be somebody's who builds it by hand.
+  for (const { name } of rows.filter((row) => words.has(row.name))) {
     await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${escapeIdentifier(schema)}.${escapeIdentifier(name)}`);
   }
 }

@@ -73,3 +73,20 @@ test('it does so, too, where it could not reach the registry for longer than the
   isConnected = false;
   await expect.poll(reported).toEqual(['healthy', 'unhealthy']);
 });
+
+test('it says again what is so where the registry may have taken a report without an answer', async () => {
+  const registry = await startContractServer();
+  onTestFinished(() => registry[Symbol.asyncDispose]());
+  const reports = 'POST /webhooks/health';
+  registry.misbehave(reports, { status: 200, body: {} });
+  let isConnected = true;
+  await startRegistration(registry.url, () => isConnected);
+  const reported = () => registry.callsOf(reports).map(({ body }) => JSON.parse(body).status);
+  await expect.poll(reported).toEqual(['healthy']);
+  registry.misbehave(reports, 'cut');
+  isConnected = false;
+  await expect.poll(() => reported().at(-1)).toBe('unhealthy');
+  isConnected = true;
+  registry.misbehave(reports, { status: 200, body: {} });
+  await expect.poll(() => reported().at(-1)).toBe('healthy');
+});

@@ -48,3 +48,27 @@ test('of a service that the registry does not take the others do not suffer, and
   await reports.start();
   await expect.poll(() => told.slice(0, 3)).toEqual(['first', 'second', 'first']);
 });
+
+test('what the registry may have taken without an answer is put right', async () => {
+  const told: string[] = [];
+  let isHeld = false;
+  const reports = createCompositionReports({
+    registry: {
+      async reportComposition(_service, { status }) {
+        told.push(status);
+        if (status === 'composed') return { status: 'ok', message: 'Told' };
+        isHeld = false;
+        throw new RegistryError('The answer was lost', { error: 'NO_ANSWER' });
+      },
+    },
+    store: { standings: async () => new Map([['first', { ...standing, errors: isHeld ? [clash] : [] }]]) },
+    sighting: (service) => ({ service, places: [], instances: '1' }),
+    clock: systemClock,
+    log: createLogger('test', 'silent'),
+  });
+  onTestFinished(() => reports.stop());
+  await reports.start();
+  await expect.poll(() => told).toEqual(['composed']);
+  isHeld = true;
+  await expect.poll(() => told).toEqual(['composed', 'held', 'composed']);
+});

@@ -71,6 +71,8 @@ export function createCompositionReports(deps: CompositionReportsDeps): Actor {
     const known = told.get(service);
     const [key, atMs] = [JSON.stringify([report, instances]), clock.monotonicMs()];
     if (known?.key === key && atMs - known.atMs < AGAIN_MS) return undefined;
+    // The registry may take it, and its answer be lost.
+    told.delete(service);
     try {
       await registry.reportComposition(service, report, { signal: stopping.signal });
     } catch (error) {
